@@ -36,7 +36,7 @@ async function buildInto(out: string): Promise<void> {
 function constants(): BuildConstants {
   const manifest: unknown = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const version = typeof manifest === 'object' && manifest !== null ? String(Reflect.get(manifest, 'version')) : ''
-  // An image is built without .git; whoever builds it says what it is built from.
+  // An image is built without .git; the builder says what it is built from.
   const { PORTCULLIS_COMMIT: given = '', PORTCULLIS_COMMIT_DATE: givenDate = '' } = process.env
   if (given !== '') return { version, commit: given, modified: false, date: givenDate }
   const commit = git('rev-parse', 'HEAD')

@@ -40,7 +40,7 @@ export async function dashboardFiles(): Promise<DashboardFiles> {
     jsxImportSource: 'preact',
     legalComments: 'none',
     preserveSymlinks: true,
-    // For whoever reads a bundle, and for the test of the bill of materials; not served.
+    // For readers of a bundle, and for the test of the bill of materials; not served.
     sourcemap: 'external',
     sourcesContent: false,
     metafile: true,

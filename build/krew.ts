@@ -24,7 +24,7 @@ try {
   process.exitCode = 1
 }
 
-/** @throws {Error} with one line for whoever makes a release */
+/** @throws {Error} with one line for the release manager */
 function manifest(): string {
   const options = { archive: { type: 'string' }, uri: { type: 'string' }, homepage: { type: 'string' } } as const
   const { archive = '', uri = '', homepage } = parseArgs({ options }).values

@@ -1,5 +1,5 @@
 // The packages whose code is in the bundle, and the licences under which it may be passed on: all of them ask that their text comes
-// along. A licence that nobody has looked at ends the build.
+// along. A licence that was not reviewed ends the build.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -43,7 +43,7 @@ function measure(name: string, filters: readonly TapFilter[]): void {
 }
 
 const other: TapFilter = { ...EVERYTHING, users: ['system:serviceaccount:other:*'], verbs: ['list'] }
-measure('nobody taps', [])
+measure('no tap', [])
 measure('one tap, of another user', [other])
 measure(
   'sixteen taps, of another user',

@@ -15,7 +15,7 @@ const FOLLOWING: Following = { stop: () => Promise.resolve() }
 const PROBE_MS = 5_000
 
 function unused(): never {
-  throw new Error('nobody asks for this')
+  throw new Error('not used by the simulation')
 }
 
 /** Of PodProtectors alone. */
@@ -59,7 +59,7 @@ export class SimCoreClient implements ObjectClient {
       if (status === undefined) return unused()
       this.#core.write(next, status, this.#counted?.(next), ({ result, object: written, seen }) => {
         if (result === 'lost') return reject(new Error('no answer'))
-        if (written === undefined) return reject(statusError('Conflict', 'somebody else has written it'))
+        if (written === undefined) return reject(statusError('Conflict', 'another client has written it'))
         this.#note(written, seen)
         resolve(written as unknown as JsonObject)
       })

@@ -130,7 +130,7 @@ async function main(): Promise<number> {
     'over-admissions',
     'runs with one',
     'false refusals',
-    'of asked',
+    'share of asked',
     'a let through',
     'ledger writes',
     'aggr. writes',

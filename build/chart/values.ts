@@ -151,7 +151,7 @@ export const VALUES: Group = group(
         "`Local` keeps the client's address; not for `ClusterIP`",
       ),
       nodePort: integer(0, 0, 65_535, '0: any'),
-      healthCheckNodePort: integer(0, 0, 65_535, 'of `LoadBalancer` with `Local`; 0: any'),
+      healthCheckNodePort: integer(0, 0, 65_535, 'the health check port of a `LoadBalancer` with `Local`; 0: any'),
       exposeHealth: flag(false, 'the health port, too, for balancers that ask `/readyz` themselves'),
       ipFamilyPolicy: choice('', ['', 'SingleStack', 'PreferDualStack', 'RequireDualStack'], "empty: the cluster's"),
     }),
@@ -178,7 +178,7 @@ export const VALUES: Group = group(
       keySecret: secretKey('The key that encrypts Secrets in the store, away from the volume.', 'store.key'),
     }),
     persistence: group('The volume, with `embedded`; `kubernetes` keeps nothing that has to last.', {
-      size: text('10Gi', 'of the claim', { pattern: '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$' }),
+      size: text('10Gi', 'size of the claim', { pattern: '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$' }),
       storageClassName: text('', "empty: the cluster's default; `-`: none, for volumes made by hand"),
       existingClaim: text('', 'a claim of yours in place of a new one'),
     }),
@@ -275,11 +275,11 @@ export const VALUES: Group = group(
       enabled: flag(false, 'only with `kubernetes`'),
       minReplicas: integer(2, 2, 1000, ''),
       maxReplicas: integer(6, 2, 1000, ''),
-      targetCPUUtilizationPercentage: integer(60, 1, 100, 'of `resources.requests.cpu`'),
+      targetCPUUtilizationPercentage: integer(60, 1, 100, 'percentage of `resources.requests.cpu`'),
       scaleDownStabilizationSeconds: integer(900, 600, 3600, 'how long it must have been too many'),
     }),
     resources: kubeObject(
-      'of the container; the gateway runs a thread for each CPU of the limit, else of the request',
+      'resources of the container; the gateway runs a thread for each CPU of the limit, else of the request',
       {
         requests: { cpu: '1', memory: '512Mi' },
         limits: { memory: '2Gi' },

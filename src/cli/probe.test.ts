@@ -76,7 +76,7 @@ test('a redirect is not followed', async () => {
   assert.match(stderr, /: 302\n$/)
 })
 
-test('nobody listens: one line; with --wait until somebody does', async () => {
+test('nothing listens: one line; --wait waits for a listener', async () => {
   const server = createServer((_, response) => response.end('ok'))
   const first = await listening(server)
   const url = `http://127.0.0.1:${first.port}/readyz`

@@ -301,7 +301,7 @@ describe('client', () => {
     assert.deepEqual(side.errors(), ['1 FLOW_CONTROL_ERROR'])
   })
 
-  it('one stream that nobody reads does not stop the others', () => {
+  it('an unread stream does not stop the others', () => {
     const side = new ClientSide({ connectionWindowBytes: 131_072, streamWindowBytes: 131_072 })
     side.open()
     side.open()

@@ -141,7 +141,7 @@ describe('the memory of large heads', () => {
     }
   })
 
-  it('of an answer that is too large is not kept until its end', () => {
+  it('is not kept until the end of an answer that is too large', () => {
     const before = piecesInUse()
     const side = new ClientSide()
     const received = side.open()

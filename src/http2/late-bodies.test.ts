@@ -24,7 +24,7 @@ function counts({ counters }: ServerSide): number[] {
 }
 
 describe('a body that still comes when its answer is complete', () => {
-  it('is taken to its end, and nobody hears of it', () => {
+  it('is read to its end, and not reported', () => {
     const side = new ServerSide()
     answerEarly(side, 1)
     for (let i = 0; i < 4; i++) side.send(frameOf(frame.DATA, i === 3 ? END : 0, 1, PIECE))

@@ -413,7 +413,7 @@ describe('Redis', { concurrency: false }, () => {
   })
 })
 
-test('of the replicas that Redis names no more than 1,000 are read', PATIENT, async () => {
+test('no more than 1,000 of the replicas that Redis names are read', PATIENT, async () => {
   const redis = await setUp()
   const one = replica({ url: redis.url }, bucket())
   await waitFor('it to be shared', () => knows(one, 1))

@@ -81,7 +81,7 @@ test('a filter in shadow mode that waits only warns, and the body goes upstream 
   assert.deepEqual(bodies, ['{"a":1}'])
 })
 
-test('of a body that was read in part nothing goes upstream, in shadow mode either', async () => {
+test('no part of a body that was read in part goes upstream, not even in shadow mode', async () => {
   const { session, bodies, stub } = await setUp(reads, true)
   const stream = h2Open(session, POST, { endStream: false })
   stream.write(Buffer.alloc(LIMIT + 1, 'x'))

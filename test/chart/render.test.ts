@@ -290,7 +290,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     /settings\.controlOidcIssuerUrl needs shape=embedded/,
   ],
   ['a webhook without a CA', ['--set=webhooks.validating.enabled=true'], /webhooks\.validating\.caBundle/],
-  ['a webhook that nobody serves', ['--set=webhooks.protection.enabled=true'], /needs protection\.listen=true/],
+  ['a webhook that no gateway serves', ['--set=webhooks.protection.enabled=true'], /needs protection\.listen=true/],
 ]
 
 for (const [what, args, message] of WRONG) {

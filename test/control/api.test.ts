@@ -317,7 +317,7 @@ describe('field validation', () => {
     assertStatus(response, 400, 'BadRequest', /strict decoding error: duplicate field "metadata\.name"/)
   })
 
-  test('of a patch, in its result', async () => {
+  test('for the result of a patch', async () => {
     await created(cluster('a'))
     const strict = await client.mergePatch(`${UC}/a?fieldValidation=Strict`, { spec: { wrong: 1 } })
     assertStatus(

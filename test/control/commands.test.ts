@@ -135,7 +135,7 @@ test('a credential that is in no file is revoked by its id in the audit log', as
   assert.equal(await codeOf(carol), 401)
 })
 
-test('nobody locks himself out by accident', async () => {
+test('no administrator locks themselves out by accident', async () => {
   const own = join(embedded.dataDir, 'control/pki/admin.crt')
   for (const args of [
     ['--user', 'portcullis-admin'],

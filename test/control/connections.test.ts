@@ -127,7 +127,7 @@ test('a user with most is asked to leave, at whichever port; callers of the webh
   for (const client of callers) assert.equal(await review(client), 400)
 })
 
-test('a refusal because of answers that nobody reads is counted', async () => {
+test('a refusal because of unread answers is counted', async () => {
   const ann = certificateOf('ann', ADMIN_GROUP)
   const client = h2Connect({ port: gateway.controlPort, certificate: ann, streamWindow: 0 })
   closers.push(() => client.destroy())

@@ -17,7 +17,7 @@ function ask(headers: Record<string, string>, method = 'GET', body?: object): Pr
   return kubeRequest({ server, ca, user: { cert }, path, method, headers, ...(body && { body }) })
 }
 
-test('an administrator as somebody without a role is refused', async () => {
+test('an administrator who impersonates a user without a role is refused', async () => {
   assert.equal((await ask({})).status, 200)
   const as = await ask({ 'Impersonate-User': 'vera' })
   assert.equal(as.status, 403)
@@ -32,7 +32,7 @@ test('a member of a group may do what that group may', async () => {
   assert.equal((await ask(headers)).status, 200)
 })
 
-test('a viewer may impersonate nobody; a group without a user makes no sense', async () => {
+test('a viewer may not impersonate any user; a group without a user makes no sense', async () => {
   const { server, caPem: ca, viewer: cert } = control
   const common = { server, ca, user: { cert }, path: '/api/v1/namespaces' }
   assert.equal((await kubeRequest({ ...common, headers: { 'Impersonate-User': 'alice' } })).status, 403)

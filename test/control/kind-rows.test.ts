@@ -233,7 +233,7 @@ test('something done to an object may delete it, by options as clients send them
   assert.equal(ask('GET', `${PATH}/closed`).code, 404)
 })
 
-test('an answer that goes on ends with its client, with the server, or when nobody takes it', () => {
+test('an answer that goes on ends with its client, with the server, or when it is not read', () => {
   box('talking')
   const path = `${PATH}/talking/talk`
   const [whole] = open('GET', path)

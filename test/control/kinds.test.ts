@@ -50,7 +50,7 @@ describe('Secrets', () => {
     )
   })
 
-  test('of a wrong type: not decoded at all', async () => {
+  test('with a wrong type: not decoded at all', async () => {
     const { code, json } = await client.post(SECRET_PATH, secret('bad', { data: { x: 1 } }))
     assert.equal(code, 400)
     assert.match(

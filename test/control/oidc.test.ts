@@ -95,7 +95,7 @@ describe('with an OpenID provider', () => {
     ['a reserved group', { groups: ['system:masters'] }],
     ['a group of ours', { groups: ['portcullis:admins'] }],
     ['an algorithm that is not allowed', {}, { alg: 'RS512' }],
-    ['a key that nobody knows', {}, { kid: 'unknown' }],
+    ['an unknown key', {}, { kid: 'unknown' }],
   ]
 
   test('each wrong token is 401, also where anybody may read', async () => {

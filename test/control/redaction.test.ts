@@ -157,7 +157,7 @@ test('nor by a watch: initial events, history, changes and deletions', async () 
 })
 
 describe('roles', () => {
-  test('an administrator who impersonates a viewer sees what a viewer sees, and nobody can escalate', async () => {
+  test('an administrator who impersonates a viewer sees what a viewer sees, and no user can escalate', async () => {
     const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'portcullis:viewers' }
     assertHidden((await admin.get(`${UC}/a`, headers)).text, 'impersonated')
     const up = { 'impersonate-user': 'alice', 'impersonate-group': 'portcullis:admins' }

@@ -85,17 +85,17 @@ class HeldStream implements Stream {
 }
 
 describe('bodies', () => {
-  test('of a GET are not waited for, nor kept: anybody may ask for health', async () => {
+  test('in a GET are neither waited for nor kept: any client may ask for health', async () => {
     const line = await firstLine('GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\nx')
     assert.equal(line, 'HTTP/1.1 200 OK')
   })
 
-  test('of users without rights are refused before they are sent', async () => {
+  test('from users without rights are refused before they are sent', async () => {
     const line = await firstLine(`POST ${UC} HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\nx`)
     assert.equal(line, 'HTTP/1.1 403 Forbidden')
   })
 
-  test('of questions about oneself are small', async () => {
+  test('with questions about the caller itself are small', async () => {
     const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
     assert.equal((await nobody.post(REVIEWS, review)).code, 201)
     const { code, json } = await nobody.post(REVIEWS, { ...review, metadata: { name: 'x'.repeat(40_000) } })
@@ -136,7 +136,7 @@ describe('bodies', () => {
   })
 })
 
-test('namespaces go one by one: nobody empties the server with one request', async () => {
+test('namespaces are deleted one by one: no request empties the server at once', async () => {
   const { code, json } = await admin.delete('/api/v1/namespaces')
   assert.equal(code, 405)
   assert.equal(json.reason, 'MethodNotAllowed')

@@ -322,7 +322,7 @@ describe('the list', () => {
     }
   })
 
-  test('without a readable list nobody is admitted: the start fails with one line', () => {
+  test('without a readable list no client is admitted: the start fails with one line', () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-revoked-'))
     try {
       const { store: file, storeKey: keyFile } = controlPaths(dataDir)

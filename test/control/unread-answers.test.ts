@@ -20,7 +20,7 @@ before(async () => {
 })
 after(() => control.stop())
 
-test('whoever reads no answers gets 429 when they fill what may wait, and others are answered', async (t) => {
+test('a client that reads no answers gets 429 when they fill what may wait, and others are answered', async (t) => {
   const viewer = await connectFrames({
     port: control.port,
     serverName: 'localhost',

@@ -175,7 +175,7 @@ describe('the end', () => {
     }
   })
 
-  test('of the server: each watch ends between two events', async () => {
+  test('at a shutdown: each watch ends between two events', async () => {
     const stream = await watch(`${UC}?watch=1`)
     control.endWatches()
     assert.deepEqual(await stream.end(), [])

@@ -38,7 +38,7 @@ function forged(subject: string, publicPem: string, issuer: string, keyPem: stri
   return forge.pki.certificateToPem(certificate)
 }
 
-test('of certificates that have all issued each other each is looked at once', () => {
+test('each of many certificates that have all issued each other is looked at once', () => {
   // forge only makes certificates of RSA keys.
   const known = createCA({ commonName: 'known', keyPem: generateRsaKey() })
   const other = createCA({ commonName: 'other' })

@@ -228,7 +228,7 @@ describe('what is larger is refused before the work, and says the limit', () => 
     assert.throws(() => grow('degrade'), refused(MAX_VALUES))
   })
 
-  test('of a review it is the answer, for whoever has written the object', () => {
+  test('for a review it is the answer, which the writer of the object sees', () => {
     const resource = { group: 'proxy.kubegateway.io', version: 'v1alpha1', resource: 'upstreamclusters' }
     const request = { uid: 'u', operation: 'CREATE', resource, object: cluster(map(MAX_VALUES, 1)) }
     const body = { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', request }

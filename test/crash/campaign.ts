@@ -206,7 +206,7 @@ function withStore<T>(dir: string, action: (store: SqliteStore) => T): T {
         'SELECT count(*) AS n FROM bodies WHERE revision NOT IN (SELECT revision FROM objects UNION SELECT previous FROM events UNION SELECT revision FROM events)',
       )
       .get()
-    assert.equal(left?.['n'], 0, 'bodies that nobody needs')
+    assert.equal(left?.['n'], 0, 'bodies without an object')
   } finally {
     db.close()
   }

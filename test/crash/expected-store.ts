@@ -119,7 +119,7 @@ export class ExpectedStore {
   }
 
   #applyPending(): void {
-    assert.ok(this.#pending !== undefined, 'something was written that nobody tried to write')
+    assert.ok(this.#pending !== undefined, 'something was written that no client tried to write')
     assert.equal(this.#conflict(), undefined, 'a conflict was written')
     for (const write of this.#pending) this.#apply(write)
     this.#pending = undefined

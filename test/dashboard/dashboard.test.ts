@@ -249,7 +249,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('who asks most is shown, and a tap runs and stops', PATIENT, async () => {
+  test('top talkers are shown, and a tap runs and stops', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser, { width: 1440 })
     await opened(page, `#/clusters/${BUSY}`)
     await page.getByRole('region', { name: 'Top talkers' }).getByText('alice').first().waitFor()

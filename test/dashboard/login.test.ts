@@ -113,7 +113,7 @@ test('the cookie counts for as long as its token does, and other sites cannot us
     assert.equal((await send(observed.origin, '/login', { 'sec-fetch-site': site }, `token=${TOKEN}`)).code, 403, site)
     assert.equal((await send(observed.origin, '/logout', foreign, '')).code, 403, site)
   }
-  assert.equal((await send(observed.origin, '/api/v1/overview', own)).code, 200, 'nobody has logged out')
+  assert.equal((await send(observed.origin, '/api/v1/overview', own)).code, 200, 'no user has logged out')
   assert.equal((await send(observed.origin, '/api/v1/overview', { cookie: 'portcullis-session=' })).code, 401)
   assert.equal((await send(observed.origin, '/login', {}, `token=${'x'.repeat(100_000)}`)).code, 413)
 })

@@ -59,10 +59,10 @@ function begin(t: TestContext, nodes?: NodesSeen): Scene {
   const leadership = leadAlone(SILENT)
   const controller = startAutoDegradeController({ client, leadership, clusters, health, clock, log: SILENT, lookMs: 1 })
   t.after(() => controller.stop())
-  return { client, controller, events: () => events ?? assert.fail('nobody follows') }
+  return { client, controller, events: () => events ?? assert.fail('no replica follows') }
 }
 
-test('an object that was deleted and created again while nobody listened has no past', async (t) => {
+test('an object that was deleted and created again while the watch was down has no past', async (t) => {
   const { client, controller, events } = begin(t)
   let current: JsonObject = {}
   client.patch = () => Promise.resolve(current)

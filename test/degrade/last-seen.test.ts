@@ -62,7 +62,7 @@ test('lastSeen: by who was authenticated, whatever the User-Agent says', async (
   await comeThrough({ name: 'system:serviceaccount:default:robot', fields })
   await comeThrough({ name: 'system:node:n1', fields: ['user-agent', 'kubelet/v1.34.1'] })
   // Neither does who is refused: not authenticated, or not allowed to be somebody else.
-  const stranger = createCA({ commonName: 'somebody else' })
+  const stranger = createCA({ commonName: 'another CA' })
   const forged = clientPair(stranger, 'system:kube-controller-manager')
   const strangers = new ClientConnections(() => embedded.gateway, HOST, forged)
   await strangers.everywhereStatus(401, [':path', '/api/v1/pods', ...fields])

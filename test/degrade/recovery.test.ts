@@ -355,7 +355,7 @@ describe('recovery by steps', () => {
     await assert.rejects(async () => await outcome, /the object has been modified/)
   })
 
-  test('an object that was deleted and created again while nobody listened has no past', async () => {
+  test('an object that was deleted and created again while the watch was down has no past', async () => {
     const it = await worldOf({ mode: 'Off' })
     const follow = it.client.follow.bind(it.client)
     let events: FollowEvents | undefined
@@ -378,7 +378,7 @@ describe('recovery by steps', () => {
     assert.equal(first?.status.degrade.readyNodesBefore, null)
   })
 
-  test('somebody sets a mode in the moment in which a step is written: the step is not taken', async () => {
+  test('a mode that is set in the moment in which a step is written: the step is not taken', async () => {
     const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: RECOVERY })
     const patch = it.client.patch.bind(it.client)
     let interfered = false
@@ -396,7 +396,7 @@ describe('recovery by steps', () => {
     assert.deepEqual(await it.degrade(), { mode: 'Freeze', reason: 'x' })
   })
 
-  test('somebody takes a step back in the moment in which it was written: its checks have to hold again', async () => {
+  test('a step that is taken back in the moment in which it was written: its checks have to hold again', async () => {
     const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: { hold: '40s' } })
     const patch = it.client.patch.bind(it.client)
     const waits: string[] = []
@@ -418,7 +418,7 @@ describe('recovery by steps', () => {
     assert.equal((await it.degrade()).mode, 'HeartbeatsOnly')
   })
 
-  test('whoever sets a mode by hand and takes the recovery away ends it; one that only sets the mode moves it', async () => {
+  test('setting a mode by hand and removing the recovery ends it; setting only the mode moves it', async () => {
     const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: { hold: '1h' } })
     it.replica('a')
     await it.until('the recovery', ({ recovery }) => recovery?.step === 'HeartbeatsOnly')
@@ -434,7 +434,7 @@ describe('recovery by steps', () => {
     assert.equal((await it.degrade()).mode, 'ReadOnly')
   })
 
-  test('nodes that nobody can see hold it up, and it says so', async () => {
+  test('nodes that cannot be seen hold it up, and it says so', async () => {
     const it = await worldOf({ mode: 'Freeze', reason: 'x', recovery: RECOVERY })
     it.nodesKnown = false
     it.replica('a')

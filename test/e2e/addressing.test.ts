@@ -251,7 +251,7 @@ describe('a kubeconfig with a path', () => {
 })
 
 describe('without a default', () => {
-  test('an address that nobody claims is told by its name', async () => {
+  test('an address that no cluster claims is named in the answer', async () => {
     gateway.write(...configuration(false))
     const user = { token: 'east-token' }
     const answer = await waitFor('the default to be gone', async () => {

@@ -60,7 +60,7 @@ test('kubectl get -w sees every event, and writers on ever new connections no er
     head.push(':authority', `${hostOf(cluster.name)}:${gateway.port}`)
     assert.equal((await h2Request(session, head, Buffer.from(JSON.stringify(object)))).status, 201)
     written.push(`configmap/${name}`)
-    assert.ok(written.length < 5_000, 'nobody was asked to move')
+    assert.ok(written.length < 5_000, 'no client was asked to move')
   }
   session.destroy()
   const last = written.at(-1) ?? ''

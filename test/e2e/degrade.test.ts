@@ -332,7 +332,7 @@ describe('degrade', () => {
     assert.deepEqual(
       ending.map(({ metadata }) => metadata.name),
       [name],
-      'nobody but the one that was deleted past the gateway',
+      'only the one that was deleted past the gateway',
     )
 
     // The kubelet finishes what was deleted.
@@ -380,7 +380,7 @@ describe('degrade', () => {
 
   test('the way back from a Freeze: nodes that are Ready again stay so under ReadOnly', async () => {
     degrade({ mode: 'Freeze', reason: REASON, expiresAt: EXPIRES_AT, exempt: CONTROLLERS })
-    await waitFor('nodes that nobody hears of', async () => {
+    await waitFor('nodes without heartbeats', async () => {
       return (await nodeStates()).every(({ ready }) => ready !== 'True')
     })
     degrade({ mode: 'HeartbeatsOnly', reason: REASON, expiresAt: EXPIRES_AT, exempt: CONTROLLERS })

@@ -145,7 +145,7 @@ describe('auth whoami through the gateway equals direct', () => {
     await seenEverywhere({ token: secret })
   })
 
-  test('nobody in particular', async () => {
+  test('an anonymous client', async () => {
     const reviews = ['--verb=create', '--resource=selfsubjectreviews.authentication.k8s.io']
     await succeed('create', 'clusterrole', 'who', ...reviews)
     await succeed('create', 'clusterrolebinding', 'who', '--clusterrole=who', '--group=system:unauthenticated')
@@ -217,7 +217,7 @@ describe('a name that cannot be told to upstream exactly', () => {
 })
 
 describe("the gateway's own user", () => {
-  test('may do nothing by itself, and nobody gets its rights', async () => {
+  test('may do nothing by itself, and no user gets its rights', async () => {
     const kubeconfig = cluster.kubeconfigFor({ cert: cluster.gatewayUser.cert })
     for (const command of ['get pods', 'create configmap x', 'get secrets -A', 'auth can-i delete pods']) {
       assert.notEqual((await cluster.kubectl(command.split(' '), { kubeconfig })).code, 0, command)

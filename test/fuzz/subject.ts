@@ -182,7 +182,7 @@ export abstract class Subject implements ConnectionDriver {
 
   /** Takes everything that can be sent, and checks it. */
   drainOutput(): void {
-    if (this.connection.hasOutput && !this.#signalled) throw new Violation('output that nobody was told of')
+    if (this.connection.hasOutput && !this.#signalled) throw new Violation('output that was not signalled')
     for (let turns = 0; ; turns++) {
       this.#parts.length = 0
       this.#signalled = false

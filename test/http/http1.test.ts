@@ -270,7 +270,7 @@ describe('HTTP/1.1 clients', () => {
     assert.equal((await client.response()).body.toString(), 'hello')
   })
 
-  test('Expect: 100-continue, and upstream refuses: the connection ends, the body is nobody’s request', async () => {
+  test('Expect: 100-continue, and upstream refuses: the connection ends, and the body is not read as a request', async () => {
     stub.answer = (request) => reply(request, 413, '{}')
     const client = await connect()
     client.send(requestHead('POST /a', ['Expect: 100-continue', 'Content-Length: 40']))

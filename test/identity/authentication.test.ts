@@ -405,7 +405,7 @@ describe('how a token is sent', () => {
     assert.equal(first.seen.length + first.reviews.length, 0)
   })
 
-  test('of two fields the first counts', async () => {
+  test('the first of two fields counts', async () => {
     first.tokens.set('T', USER)
     const fields = ['Authorization: Bearer T', 'Authorization: Bearer unknown']
     await http1Request({ port: gateway.port }, requestHead('GET /api/v1/pods', fields))
@@ -498,7 +498,7 @@ describe('a token as WebSocket subprotocol', () => {
   }
 })
 
-describe('acting as somebody else', () => {
+describe('acting as another user', () => {
   let asAdmin: ClientHttp2Session
   before(() => {
     asAdmin = h2Connect({ port: gateway.port, serverName: HOST, certificate: admin })
@@ -572,7 +572,7 @@ describe('acting as somebody else', () => {
     assert.ok(!seen.raw.includes('admin'))
   })
 
-  test('an allowed impersonation is remembered for the requester, and for nobody else', async () => {
+  test('an allowed impersonation is remembered for the requester only', async () => {
     const bob = somebody()
     await as(['impersonate-user', bob])
     await as(['impersonate-user', bob])
@@ -668,7 +668,7 @@ describe('acting as somebody else', () => {
   })
 
   test('a bad credential is 401 before anything is asked', async () => {
-    const answer = await ask('nobody knows it', ['impersonate-user', somebody()])
+    const answer = await ask('an unknown token', ['impersonate-user', somebody()])
     assert.equal(answer.status, 401)
     assert.ok(!first.reviews.some(({ review }) => review['kind'] === 'SubjectAccessReview'))
   })

@@ -159,7 +159,7 @@ describe('tokens that are made up', () => {
     assert.equal(stub.reviews.length, MAX_CALLS_IN_FLIGHT / 2 + 1)
   })
 
-  test('one longer than any token is: 401, and nobody is asked', async (t) => {
+  test('one longer than any token is: 401, without a review', async (t) => {
     const { stub, connect } = await setUp(t)
     const answer = await h2Request(connect(ATTACKER), ['authorization', `Bearer ${'x'.repeat(64 * 1024 + 1)}`])
     assert.equal(answer.status, 401)

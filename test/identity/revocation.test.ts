@@ -167,7 +167,7 @@ describe('a certificate', () => {
     assert.equal((await ask(connect())).status, 200, 'who shows none is anonymous')
   })
 
-  test('that names nobody is no way round either', async () => {
+  test('that names no user does not get around it either', async () => {
     assert.equal((await ask(connect(nobody))).status, 200)
     revoke({ certificateFingerprint: fingerprint(nobody) })
     assert.equal((await ask(connect(nobody))).status, 401)
@@ -254,7 +254,7 @@ describe('a user', () => {
     assert.equal((await ask(third, HOST, withToken('carols'))).status, 200)
   })
 
-  test('may be acted as, but acts as nobody', async () => {
+  test('may be impersonated, but may not impersonate', async () => {
     const as = ['impersonate-user', 'bob']
     assert.equal((await ask(connect(alice), HOST, as)).status, 200)
     holdWatches()

@@ -131,7 +131,7 @@ describe('on a loopback address', () => {
     assert.equal((await get('/api/v1/top', { 'sec-fetch-site': 'same-origin' }))[0], 200)
   })
 
-  test('with a token, whoever has it; a new one counts', async () => {
+  test('with a token, any client that has it; a new one counts', async () => {
     const { port } = await openPort({ adminTokenFile: write('token', `${TOKEN}\n`) })
     const code = async (token?: string) =>
       (await ask(port, '/debug/config', { plain: true, ...(token !== undefined && { token }) }))[0]
@@ -262,7 +262,7 @@ describe('users of a cluster', () => {
     assert.equal((await ask(port, '/metrics', { token: 'replica' }))[0], 403)
   })
 
-  test("a client certificate of the cluster's CA; another CA's is nobody's, and a CA that is replaced is followed", async () => {
+  test("a client certificate of the cluster's CA; one of another CA is refused, and a CA that is replaced is followed", async () => {
     const { login, rotate } = setUp()
     const { port } = await openPort(tlsFlags(), login)
     const certificate = (ca: KeyPair, commonName: string) => issueCertificate(ca, { commonName, usage: 'client' })

@@ -166,7 +166,7 @@ test('the connection to a replica that refuses a tap is closed', async () => {
   await waitFor('its connection to end', () => failing.open() === 0)
 })
 
-test('replicas know each other by the token, and by the very certificate: it is sent to nobody else', async () => {
+test('replicas know each other by the token, and by the exact certificate: the token is sent to no other server', async () => {
   const ca = createCA({ commonName: 'admin' })
   const pair = (name: string) => {
     const { certPem, keyPem } = serverCertificate(ca, ['gateway.example'], [])

@@ -148,7 +148,7 @@ describe('a gateway with the embedded API server', () => {
     assert.equal(code, 0, stderr)
     assert.match(stdout, /backup is complete\n$/)
     assert.deepEqual([...codes], [200])
-    assert.equal(statSync(backup).mode & 0o077, 0, 'nobody else can read it')
+    assert.equal(statSync(backup).mode & 0o077, 0, 'no other user can read it')
     assert.ok(!readFileSync(join(backup, 'objects.db')).includes('sesame'), 'Secrets are encrypted')
     const again = await script('backup.sh', [dataDir, backup])
     assert.equal(again.code, 1)

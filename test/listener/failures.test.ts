@@ -151,7 +151,7 @@ describe('bad tokens', () => {
     assert.equal((await anonymous(world.connect(BLOCKED[1], alice))).status, 200)
   })
 
-  test('so are those who start behind it, with tokens that nobody has seen, while another client goes on with an expired one', async () => {
+  test('so are clients that start behind it, with new tokens, while another client goes on with an expired one', async () => {
     const session = world.connect(BLOCKED[2])
     await guessUntilBlocked(session)
     const fresh = Array.from({ length: 30 }, (_, i) => `controller-${i}`)

@@ -169,7 +169,7 @@ describe('what clients send next', () => {
     assert.deepEqual(port.handshakes.counts(), { hello: 0, queued: 0, inProgress: 0 })
   })
 
-  test('somebody is heard although hundreds before it, of another address, are silent', async () => {
+  test('a client is served although hundreds before it, of another address, are silent', async () => {
     const port = await openPort()
     const silent = await openMany(port, BURST)
     const other = await port.open('127.0.0.2')
@@ -213,7 +213,7 @@ describe('before a handshake', () => {
     await waitFor('begun', () => port.begun[0]?.received.equals(HELLO))
   })
 
-  test('somebody is heard although thousands of sockets are silent, and those close at the deadline', async () => {
+  test('a client is served although thousands of sockets are silent, and those close at the deadline', async () => {
     const port = await openPort()
     await openMany(port, 10 * BURST, (i) => `127.0.${1 + (i % 8)}.1`)
     const other = await port.open('127.0.0.2')
@@ -231,12 +231,12 @@ describe('before a handshake', () => {
     await waitFor('all begun', () => port.begun.length === BURST)
   })
 
-  test('whoever has gone before its turn has none', async () => {
+  test('a connection that has closed before its turn has none', async () => {
     const port = await openPort()
     const sockets = await openMany(port, BURST)
     for (const socket of sockets) socket.write(HELLO)
     for (const socket of sockets.slice(BURST / 2)) socket.destroy()
-    await waitFor('nobody waits', () => {
+    await waitFor('no connection waits', () => {
       const { hello, queued } = port.handshakes.counts()
       return hello === 0 && queued === 0
     })

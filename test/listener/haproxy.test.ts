@@ -136,7 +136,7 @@ for (const [i, mode] of MODES.entries()) {
   })
 }
 
-test('its health checks are no errors, and nobody passes it by', async () => {
+test('its health checks are not errors, and no client bypasses it', async () => {
   // It resets them as soon as they are open: some are gone before they are accepted.
   await waitFor('health checks', async () => (await count('local')) + (await count('ended')) > 2 * MODES.length)
   assert.deepEqual([await count('invalid'), await count('timeout'), await count('untrusted')], [0, 0, 0])

@@ -341,7 +341,7 @@ describe('what a trusted sender may not do', () => {
     await waiting
   })
 
-  test('of those that wait for a header, the oldest gives way', async () => {
+  test('the oldest of those that wait for a header gives way', async () => {
     const outcomes: ProxyOutcome[] = []
     const listener = await listen({
       ...BARE_PORT,

@@ -167,7 +167,7 @@ describe('the certificate of the gateway', () => {
 })
 
 describe('client certificates', () => {
-  test('of a cluster count on that cluster, on no other, and never become anonymous', async () => {
+  test('count on the cluster whose CA issued them, on no other, and never become anonymous', async () => {
     assert.equal((await ask({ serverName: A, cert: aliceOfA })).status, 200)
     assert.equal(lastUser(stubA), 'alice')
     assert.equal((await ask({ serverName: B, cert: bobOfB })).status, 200)
@@ -204,7 +204,7 @@ describe('client certificates', () => {
     assert.equal(stubA.seen.length, 2)
   })
 
-  test('a cluster without client CAs knows nobody', async () => {
+  test('a cluster without client CAs accepts no certificate', async () => {
     gateway.apply([clusterA({ secureServing: {} }), clusterB()])
     assert.equal((await ask({ serverName: A, cert: aliceOfA })).status, 401)
     assert.equal((await ask({ serverName: A })).status, 200)
@@ -219,7 +219,7 @@ describe('client certificates', () => {
   const twin = createCA({ commonName: 'kubernetes' })
   const bad: [string, KeyPair, string][] = [
     ['self-signed', createCA({ commonName: 'alice' }), caA.certPem],
-    ['of a CA with the right name but another key', clientPair(twin, 'alice'), caA.certPem],
+    ['from a CA with the right name but another key', clientPair(twin, 'alice'), caA.certPem],
     ['for servers only', issueCertificate(caA, { commonName: 'alice', usage: 'server' }), caA.certPem],
     [
       'expired',
@@ -243,7 +243,7 @@ describe('client certificates', () => {
     ],
     ['without its intermediate', clientPair(middle, 'alice'), root.certPem],
     ['issued by an end-entity certificate', chained(clientPair(aliceOfA, 'admin'), aliceOfA), caA.certPem],
-    ['of a root above the intermediate that is trusted', clientPair(root, 'alice'), middle.certPem],
+    ['from a root above the intermediate that is trusted', clientPair(root, 'alice'), middle.certPem],
     ['with a control character in its name', clientPair(caA, 'a\x01b'), caA.certPem],
   ]
   for (const [name, pair, bundle] of bad) {
@@ -262,14 +262,14 @@ describe('client certificates', () => {
     ['with its intermediate', chained(clientPair(middle, 'alice'), middle), root.certPem],
     ['with two intermediates', chained(clientPair(lower, 'alice'), lower, middle), root.certPem],
     [
-      'of an intermediate that the bundle holds beside its root',
+      'from an intermediate that the bundle holds beside its root',
       clientPair(middle, 'alice'),
       root.certPem + middle.certPem,
     ],
     // As in Go: what is in the bundle is trusted, root or not.
-    ['of an intermediate that alone is trusted', clientPair(middle, 'alice'), middle.certPem],
+    ['from an intermediate that alone is trusted', clientPair(middle, 'alice'), middle.certPem],
     ['with its intermediate, which alone is trusted', chained(clientPair(middle, 'alice'), middle), middle.certPem],
-    ['of one of several CAs', aliceOfA, twin.certPem + caA.certPem + caB.certPem],
+    ['from one of several CAs', aliceOfA, twin.certPem + caA.certPem + caB.certPem],
   ]
   for (const [name, pair, bundle] of good) {
     test(`${name}: accepted`, async () => {

@@ -62,7 +62,7 @@ for (const one of cases) {
   })
 }
 
-test('requests of nobody with large heads to the embedded API server', async (t) => {
+test('unauthenticated requests with large heads to the embedded API server', async (t) => {
   const control = await startControl()
   t.after(() => control.stop())
   const one = { name: '', field: 'x-large', bytes: 50_000, count: 200, path: '/apis', status: 403 }

@@ -78,7 +78,7 @@ function connect(
   return { socket, kinds, answered: () => answered }
 }
 
-test('what nobody reads stays within the bound of the thread', async () => {
+test('unread output stays within the bound of the thread', async () => {
   assert.ok(HEADS * HEAD_BYTES < SERVER_LIMITS.maxBacklogBytes)
   const innocent = connect('user innocent', 8)
   const hostile = Array.from({ length: CONNECTIONS }, () => connect('user attacker', HEADS))

@@ -213,7 +213,7 @@ test('the clocks of a protected cluster: whether they agree, and by how much the
   )
   answer(0)
   await told('True WithinTolerance')
-  assert.equal(reasonOf(objects, 'other', 'ClocksAgree'), 'none', 'nobody goes by them')
+  assert.equal(reasonOf(objects, 'other', 'ClocksAgree'), 'none', 'they are not used')
 })
 
 test('a new cluster becomes Ready once it is in force and an endpoint answers, and says by whom', async () => {
@@ -506,9 +506,9 @@ test('protected pods: the condition follows what the replicas do, whichever lead
     replica.apply('prod')
     for (const url of [FIRST, SECOND]) replica.probed('prod', url)
   }
-  await waitFor('nobody counts', () => reasonOf(objects, 'prod', 'PodsProtected') === 'Unknown Pending')
+  await waitFor('pods are not counted', () => reasonOf(objects, 'prod', 'PodsProtected') === 'Unknown Pending')
   counter.protects = doing('Counting')
-  await waitFor('somebody counts', () => reasonOf(objects, 'prod', 'PodsProtected') === 'True Protecting')
+  await waitFor('pods are counted', () => reasonOf(objects, 'prod', 'PodsProtected') === 'True Protecting')
   counter.protects = doing('Broken', 'pods is forbidden')
   await waitFor('Broken', () => reasonOf(objects, 'prod', 'PodsProtected') === 'False Broken')
   assert.equal(

@@ -293,7 +293,7 @@ test('after a restart of the API server the follower catches up', async (t) => {
   assert.deepEqual([...received.objects.keys()].sort(), ['a', 'b'])
 })
 
-test('of two candidates one leads; the other takes over when it stops or is disconnected', async (t) => {
+test('one of two candidates leads; the other takes over when it stops or is disconnected', async (t) => {
   const client = throughProxy(t)
   const times = { leaseDurationMs: 2_000, renewDeadlineMs: 1_200, retryPeriodMs: 100, log }
   const lease = { namespace: 'default', name: 'leader' }
@@ -323,7 +323,7 @@ test('of two candidates one leads; the other takes over when it stops or is disc
   assert.equal(Object((await direct.get(LEASES, lease))['spec']).holderIdentity ?? '', '')
 })
 
-test('two replicas that create the lease at once: one is faster, and nobody complains', async () => {
+test('two replicas that create the lease at once: one is faster, and neither logs an error', async () => {
   const lease = { namespace: 'default', name: 'at-once' }
   const times = { retryPeriodMs: 20, log }
   const from = lines.length

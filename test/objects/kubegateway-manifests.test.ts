@@ -54,7 +54,7 @@ describe('the embedded API server', () => {
     })
   }
 
-  test('unknown fields are refused by whoever asks for that, as in every API server', async () => {
+  test('unknown fields are refused if the client asks for that, as in every API server', async () => {
     const unknown = MANIFESTS.find(({ name }) => name.startsWith('unknown fields'))
     assert.ok(unknown)
     const strict = `${PATH}?dryRun=All&fieldValidation=Strict`

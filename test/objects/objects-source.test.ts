@@ -447,7 +447,7 @@ test('the first refusals of an API server that comes back are not final: Secrets
   assert.ok(!lines.includes('Secrets cannot be watched; changes are seen later'))
 })
 
-test('a file cannot be named, and what an object has under __proto__ harms nobody', async (t) => {
+test('a file cannot be named, and what an object has under __proto__ does no harm', async (t) => {
   const server = new FakeServer()
   const named = cluster('a')
   const spec: Record<string, unknown> = Object(named['spec'])
@@ -623,7 +623,7 @@ describe('Secrets of other namespaces', () => {
     assert.equal(server.listeners.has('Secret'), false, 'such a namespace is not watched')
   })
 
-  test("of the gateway's own namespace are used, but not its own", async (t) => {
+  test("in the gateway's own namespace are used, but not its own", async (t) => {
     const server = new FakeServer()
     for (const name of ['portcullis-serving-ca', 'portcullis-control-ca', 'prod']) {
       const labels = { 'portcullis.io/usable-by-gateway': 'true' }
@@ -754,7 +754,7 @@ describe('the release of a Secret', () => {
 
   for (const [what, released, withheld] of [
     ['names others only', to('a'), to('b')],
-    ['names nobody', to('a'), to('')],
+    ['names no user', to('a'), to('')],
     ['goes from all to others', to(undefined), to('b')],
     ['is taken away in a namespace of others', elsewhere('a'), elsewhere(undefined)],
   ] as const) {

@@ -83,7 +83,7 @@ test('tokens: known, unknown, none; a certificate of another CA is not authentic
   assert.match(String(ready.headers['audit-id']), /^[0-9a-f-]{36}$/)
 })
 
-test('the gateway user may impersonate and review, and nobody else', async () => {
+test('only the gateway user may impersonate and review', async () => {
   const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'x' }
   const as = await ask(WHOAMI, { method: 'POST', body: {}, user: gateway, headers })
   assert.deepEqual(as.json().status.userInfo, { username: 'bob', groups: ['x', 'system:authenticated'] })

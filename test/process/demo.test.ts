@@ -167,7 +167,7 @@ test(
       return items.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name)
     }
     const patient = { timeoutMs: 120_000 }
-    await waitFor('nodes that nobody hears of to be NotReady', async () => (await notReady()).length === 5, patient)
+    await waitFor('nodes without heartbeats to be NotReady', async () => (await notReady()).length === 5, patient)
     await switchTo('HeartbeatsOnly')
     await waitFor('the nodes to be back', async () => (await notReady()).length === 0, patient)
     await switchTo('ReadOnly')

@@ -227,7 +227,7 @@ describe('nothing stays open after a start that fails', () => {
     })
   }
 
-  test('of its files, when the store cannot be opened', async () => {
+  test('none of its files, when the store cannot be opened', async () => {
     await fail(damaged(), { auditLogPath: join(dir, 'open.log'), accessLog: 'true' }, /store\.key/)
     assert.deepEqual(
       openFiles().filter((path) => path.startsWith(dir) && path !== dir && !path.includes('running-')),
@@ -259,10 +259,10 @@ describe('nothing stays open after a start that fails', () => {
     await waitFor('the connection to Redis to end', () => sockets() <= before)
   }
 
-  test('of its connections, when a file of a part is gone that was there before', () =>
+  test('none of its connections, when a file of a part is gone that was there before', () =>
     failLate('gone.yaml', (path) => ({ protectionGeneratorConfig: path })))
 
-  test('of its connections, when a file of the admin listener is gone that was there before', () =>
+  test('none of its connections, when a file of the admin listener is gone that was there before', () =>
     failLate('gone.token', (path) => ({ adminTokenFile: path })))
 })
 

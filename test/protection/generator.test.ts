@@ -425,7 +425,7 @@ test('names of any length', async () => {
   }
 })
 
-test('StatefulSets, and ReplicaSets that nobody owns', async () => {
+test('StatefulSets, and ReplicaSets without an owner', async () => {
   const world = await World.create()
   world.generate(['Deployment', 'StatefulSet', 'ReplicaSet'].map((name) => kindOf(name)))
   const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'www', uid: 'u', controller: true }]
@@ -518,7 +518,8 @@ test('conflicts and failures are tried again, and one workload never holds up an
   let conflicts = 3
   let failures = 2
   world.refuse = (call) => {
-    if (call === 'update deployment slow' && conflicts-- > 0) return statusError('Conflict', 'somebody was faster')
+    if (call === 'update deployment slow' && conflicts-- > 0)
+      return statusError('Conflict', 'another client was faster')
     if (call === 'create podprotector deployment-broken' && failures-- > 0) return new Error('connect ECONNREFUSED')
     return undefined
   }

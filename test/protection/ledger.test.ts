@@ -191,7 +191,7 @@ test('what needs no quota: unmatched, terminating, unready, still unavailable; t
   })
 })
 
-test('the same pod once more: charged once, whoever asks; a dry run writes nothing', async () => {
+test('the same pod once more: charged once, whichever client asks; a dry run writes nothing', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -512,7 +512,7 @@ test('a reservation of a PodProtector is nothing to another one of its name, eve
   assert.deepEqual(store.reserved('web'), ['a'])
 })
 
-test('those that arrived last are admitted, and nobody waits', async () => {
+test('those that arrived last are admitted, and none waits', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 4 }, 6)
   const ledger = await start(store)

@@ -268,7 +268,7 @@ test('callers: certificate, token in Authorization, token in the path; each for 
     ['administrators are no webhooks', { cert: admin }, '/worker-1', 403],
     ['without the group', { cert: ungrouped }, '/worker-1', 403],
     ['upper case', {}, `/worker-1/${token.toUpperCase()}`, 401],
-    ['of another key', {}, `/worker-1/${otherKey.tokenOf('worker-1')}`, 401],
+    ['signed with another key', {}, `/worker-1/${otherKey.tokenOf('worker-1')}`, 401],
     ['empty', { bearer: '' }, '/worker-1', 401],
   ]
   for (const [what, sent, path, code] of rows) {

@@ -135,7 +135,7 @@ test('a subject imports those in front of it', () => {
   assert.deepEqual(Object.fromEntries(back.sort(([a], [b]) => (a < b ? -1 : 1))), BACK)
 })
 
-test('the dashboard, which runs in browsers, shares types and constants of api only, and nobody imports it', () => {
+test('the dashboard, which runs in browsers, shares types and constants of api only, and no other file imports it', () => {
   const wrong = files.flatMap((file) =>
     file.imports
       .filter((name) => name.startsWith('.'))

@@ -98,7 +98,7 @@ describe('identity in header fields', () => {
     assert.equal(stub.seen.length, 0)
   })
 
-  test('of two users the first counts, and only that one is reviewed and sent', async () => {
+  test('the first of two users counts, and only that one is reviewed and sent', async () => {
     const asked: unknown[] = []
     stub.answerAccess = (review) => {
       const { resource, name } = review.spec['resourceAttributes'] as Record<string, string>
@@ -246,7 +246,7 @@ describe('redirects', () => {
 })
 
 describe('targets', () => {
-  test('of more than 9999 parameters are refused: they could hide anything', async () => {
+  test('with more than 9999 parameters are refused: they could hide anything', async () => {
     for (const hidden of ['watch=1', 'labelSelector=app%3Da']) {
       const answer = await h2Request(session, [':path', `/api/v1/pods?${'&'.repeat(9_999)}${hidden}`])
       assert.equal(answer.status, 400)

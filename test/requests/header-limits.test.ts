@@ -173,7 +173,7 @@ describe('a request head that is larger than upstream takes', () => {
     assert.equal(good.status, 200)
   })
 
-  test('of an upgrade: a 431 that names the limit, and upstream is not asked', async () => {
+  test('in an upgrade: a 431 that names the limit, and upstream is not asked', async () => {
     const path = '/api/v1/namespaces/default/pods/p/exec?command=sh'
     // What such a head has beyond the one that `fieldsOf` expects.
     const more = headerListBytes(['connection', 'Upgrade', 'upgrade', 'websocket']) + path.length - WATCH.length

@@ -89,7 +89,7 @@ describe('an endpoint that dies in the middle of a small answer', () => {
   const part = WHOLE.subarray(0, 9_000)
   const cases: [string, readonly string[], (request: SeenRequest) => void][] = [
     ['with a length', [...JSON_TYPE, ...LENGTH], kill],
-    ['of text, with a length', ['content-type', 'text/plain', ...LENGTH], kill],
+    ['text, with a length', ['content-type', 'text/plain', ...LENGTH], kill],
     ['without a length, JSON', JSON_TYPE, kill],
     ['without a length, Protobuf', PROTOBUF_TYPE, kill],
     ['with a length, by a reset', [...JSON_TYPE, ...LENGTH], reset],
@@ -274,9 +274,9 @@ describe('what is streamed', () => {
   })
 
   for (const [name, path, type, ...length] of [
-    ['an object that comes slowly, of which nobody says how long it will be', '/api/v1/pods', 'application/json'],
+    ['an object that comes slowly, of unknown length', '/api/v1/pods', 'application/json'],
     ['an object that comes slowly, and says its length', '/api/v1/pods', 'application/json', 'content-length', '11'],
-    ['text, of which nobody says how long it will be', '/api/v1/pods', 'text/plain'],
+    ['text of unknown length', '/api/v1/pods', 'text/plain'],
     ['a log', '/api/v1/namespaces/a/pods/p/log?follow=true', 'application/json'],
     ['what is no resource', '/metrics', 'application/json'],
   ] as const) {
@@ -313,7 +313,7 @@ test('a head behind which nothing comes for a while, and no length, is passed on
 })
 
 describe('answers that were held arrive as they were sent', () => {
-  test('of any size, in any pieces', async (t) => {
+  test('at any size, in any pieces', async (t) => {
     const { session, answer } = await setUp(t)
     const sizes = [0, 1, 4_096, 5_000, 32_768, MAX_HELD_BYTES - 1, MAX_HELD_BYTES, MAX_HELD_BYTES + 1, 3_000_000]
     for (const size of sizes) {

@@ -157,7 +157,7 @@ describe('watch frames are delivered as they come', () => {
   const EVENTS: [string, string, (i: number) => Buffer][] = [
     ['JSON', 'application/json', (i) => Buffer.from(`{"type":"ADDED","object":{"n":${i}}}\n`)],
     ['protobuf', 'application/vnd.kubernetes.protobuf;stream=watch', (i) => protobufFrame(20 + (i % 100), i % 256)],
-    ['gzip, which nobody here can read', 'application/octet-stream', (i) => Buffer.from([0x1f, 0x8b, i % 256])],
+    ['gzip, which the gateway does not decode', 'application/octet-stream', (i) => Buffer.from([0x1f, 0x8b, i % 256])],
   ]
   for (const [what, contentType, event] of EVENTS) {
     test(`${what}: each event is with the client before the next is sent`, async () => {

@@ -146,7 +146,7 @@ describe('the body of a deletion', () => {
   })
 })
 
-test('a target above its limit is answered with 414, whoever asks, and shown in part by the audit log', async () => {
+test('a target above its limit is answered with 414, whichever client asks, and shown in part by the audit log', async () => {
   const scene = await setUp()
   const target = (length: number): string => `/clusters/none/?${'x'.repeat(length - 16)}`
   assert.equal((await scene.send('GET', target(MAX_TARGET_LENGTH))).status, 404)

@@ -252,7 +252,7 @@ describe('before it is forwarded', () => {
     assert.deepEqual(scene.seen, [])
   })
 
-  test('of several policies the first by name; in shadow mode it only says what it would choose', async () => {
+  test('the first of several policies by name; in shadow mode it only says what it would choose', async () => {
     const scene = await setUp()
     scene.scaleDownPolicies([POLICY, { ...POLICY, name: 'all', selector: {}, shadow: true }])
     const response = await scene.scale(1)
@@ -264,7 +264,7 @@ describe('before it is forwarded', () => {
     assert.match(warnings(await other.scale(1)), /in shadow mode it would choose 2 pods"$/)
   })
 
-  test('costs of others stay, also one that somebody sets at this very moment', async () => {
+  test('costs set by other clients stay, even one that is set at this very moment', async () => {
     const scene = await setUp()
     scene.pods.get('p2').metadata.annotations[COST] = '8'
     scene.beforePatch = (pod) => {
@@ -457,7 +457,7 @@ describe('beside spec.scaleProtection', () => {
     assert.match(warnings(await scene.scale(1)), /3 -> 1 replicas deletes 1 pod: p2"$/)
   })
 
-  test('who goes is open when a cost of somebody else comes in between, or not all can be set', async () => {
+  test('which pods go is uncertain when another client sets a cost in between, or not all can be set', async () => {
     const between = await setUp({}, CHECKED)
     between.beforePatch = ({ metadata }) => {
       metadata.resourceVersion = '7'

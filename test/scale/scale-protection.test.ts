@@ -223,7 +223,7 @@ describe('what PodProtectors let pass', () => {
     assert.match(texts.at(-1) ?? '', /more pods go than are named here/)
   })
 
-  test('a raised or equal number, and what does not touch it, ask nobody', async () => {
+  test('a raised or equal number, and what does not touch it, are not reviewed', async () => {
     const scene = await setUp()
     for (const replicas of [4, 9]) assert.deepEqual(warnings(await scene.scale(replicas)), [])
     await scene.send('PATCH', WEB, '{"spec":{"paused":true}}', MERGE)
@@ -232,7 +232,7 @@ describe('what PodProtectors let pass', () => {
     assert.deepEqual([scene.reads, scene.gate.scaleDowns.length], [[WEB, WEB], 0])
   })
 
-  test('a dry run changes nothing, and nobody is asked', async () => {
+  test('a dry run changes nothing, and is not reviewed', async () => {
     const scene = await setUp()
     scene.gate.answerScaleDown = () => ({ protectors: [against()], unknown: '' })
     await scene.send('PATCH', `${WEB}/scale?dryRun=All`, '{"spec":{"replicas":1}}', MERGE)
@@ -280,9 +280,9 @@ describe('what PodProtectors refuse', () => {
     assert.equal(scene.writes.length, 1)
   })
 
-  test('in shadow mode what nobody can tell is told like a refusal: warning and audit log', async () => {
+  test('in shadow mode an unknown outcome is reported like a refusal: warning and audit log', async () => {
     const scene = await setUp({ scaleProtection: { shadow: true, failurePolicy: 'Fail' }, podProtection: {} })
-    scene.gate.answerScaleDown = () => ({ protectors: [], unknown: 'nobody knows' })
+    scene.gate.answerScaleDown = () => ({ protectors: [], unknown: 'it is unknown' })
     const answer = await scene.scale(2)
     assert.equal(answer.status, 200)
     assert.match(warnings(answer).join(), /scale-protection in shadow mode would refuse: .* cannot be scaled now/)
@@ -420,7 +420,7 @@ describe('every format', () => {
   })
 })
 
-describe('what nobody here can read', () => {
+describe('what the gateway cannot read', () => {
   const PATCH = 'application/json-patch+json'
   const COPY = '[{"op":"copy","from":"/spec/minReadySeconds","path":"/spec/replicas"}]'
 
@@ -473,12 +473,9 @@ describe('what nobody here can read', () => {
     ['pods whose list has no items', (scene) => answerWith(scene, '/pods', 200, '{"metadata":{}}')],
     ['pods whose list is cut off', (scene) => answerWith(scene, '/pods', 200, '{"items":[')],
     ['a workload that is a list', (scene) => answerWith(scene, WEB, 200, '[]')],
+    ['unknown protectors', (scene) => (scene.gate.answerScaleDown = () => ({ protectors: [], unknown: 'why' }))],
     [
-      'protectors that nobody knows',
-      (scene) => (scene.gate.answerScaleDown = () => ({ protectors: [], unknown: 'why' })),
-    ],
-    [
-      'protectors whose pods nobody counts',
+      'protectors whose pods are not counted',
       (scene) => (scene.gate.answerScaleDown = () => ({ protectors: [against({ stale: true })], unknown: '' })),
     ],
     ['more pods than are compared', (scene) => scene.pods.push(...Array.from({ length: 600 }, () => scene.pods[0]))],

@@ -165,7 +165,7 @@ test('backoff, then machines, then target', async (t) => {
   assert.equal(made.inForce()[0]?.backoffs[0]?.group, 'MachineDeployment/default/a')
 })
 
-test('a target that is written back at once is one that somebody has just changed', async (t) => {
+test('a target that is written back at once is one that another client has just changed', async (t) => {
   const made = scene(t)
   let corrections = 0
   made.cluster.after = (options) => {
@@ -237,7 +237,7 @@ test('a Machine whose instance is a Node has not failed, whatever Cluster API sa
   await waitFor('both to have failed', () => made.status().groups[0].failedCount === 2)
 })
 
-test('while the Nodes cannot be watched, nobody is without one', async (t) => {
+test('while the Nodes cannot be watched, no Machine counts as without one', async (t) => {
   const made = scene(t, { failure: { noNodeFor: '1s' } }, 1, true)
   const { metadata, spec } = machine('m0', true) as Json
   made.cluster.put(MACHINES, { metadata, spec, status: {} })

@@ -268,7 +268,7 @@ test('loopback and metadata addresses are refused', { skip }, async () => {
   assert.deepEqual(new Set(endpoints.map(([, host]) => host)), new Set([`127.0.0.1:${seed.port}`, `${HOST}:${b.port}`]))
 })
 
-test('without the field nobody asks for slices', { skip }, async () => {
+test('without the field no slices are read', { skip }, async () => {
   slices.write(a)
   await start({ followEndpointSlice: false })
   await serves(seed)

@@ -82,7 +82,7 @@ describe('over HTTP/2, without sockets', () => {
       }
       assert.ok(shares.held > 0 && shares.held <= shares.capacity + shares.reserve, `${shares.held}`)
       assert.deepEqual([...new Set(limited)], [charge.known])
-      const other = { ...charge, source: 'somebody else' }
+      const other = { ...charge, source: 'another user' }
       const side = new ServerSide({}, true, heads.of({ charge: other }))
       send(side, Buffer.concat([openBlock(1, GET, 5), endOf(1)]))
       assert.equal(side.requests.length, 1)
@@ -99,7 +99,7 @@ describe('over HTTP/2, without sockets', () => {
     })
   }
 
-  test('what was taken is given back to who has paid, although the connection is somebody else now', () => {
+  test('what was taken is given back to the source that paid, although the connection belongs to another user now', () => {
     const shared = new SharedResource('buffered-bytes', MIB)
     const heads = new OpenHeads({ shared, refuse: (charge) => refused(charge) })
     const payer = { charge: addressCharge('127.0.0.1') }

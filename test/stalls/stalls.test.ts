@@ -65,7 +65,7 @@ describe('a turn that takes too long', () => {
     assert.ok((stalls.get(`${line.fields['thread']} observe`) ?? 0) >= 1, JSON.stringify([...stalls]))
   })
 
-  test('that nobody marked is unknown, and still noticed', async (t) => {
+  test('without a mark is unknown, and still noticed', async (t) => {
     const gateway = await setUp(t)
     setTimeout(() => hold(STALL_MS), 1)
     const found = await waitFor('the stall', async () => {

@@ -96,7 +96,7 @@ test('events of all replicas are shown, at the rate and up to the limit of one t
   await waitFor('no tap', async () => /^portcullis_taps 0$/m.test(await first.metrics()))
 })
 
-test('a replica that says nothing is named, and nobody waits for it', async () => {
+test('a replica that does not answer is named, and not waited for', async () => {
   const reader = await openTap(second.adminPort, 'replicas=all')
   await bothShow(reader)
   const line = await lossOf(reader, silentPort())

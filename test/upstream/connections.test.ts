@@ -175,7 +175,7 @@ describe('opening', () => {
     for (const { stream } of watches) stream.reset('cancel')
   })
 
-  test('nobody listens: everything that waits is refused, by one attempt to connect', async () => {
+  test('no server listens: everything that waits is refused, by one attempt to connect', async () => {
     const gone = await startUpstream()
     await gone.stop()
     const { pool, broken } = endpointAt(gone.port)
@@ -380,7 +380,7 @@ describe('how long a connection lives', () => {
   })
 })
 
-describe('an answer that nobody takes', () => {
+describe('an unread answer', () => {
   test('stops at the window of its stream, and others on the connection go on', async () => {
     const up = await setUp()
     await ask(up.pool).outcome

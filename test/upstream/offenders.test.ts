@@ -78,7 +78,7 @@ for (const [name, end, needed] of [
   ['GOAWAY that says that it is too much', goaway(ENHANCE_YOUR_CALM), 1],
   ['the end of the connection without a word', closeSilently, 3],
 ] as const) {
-  test(`${name}: after ${needed} of them 40 watches of somebody else go on, whatever is sent`, async () => {
+  test(`${name}: after ${needed} of them 40 watches of another user go on, whatever is sent`, async () => {
     const up = await setUp(end)
     for (let i = 0; i < needed; i++) {
       await watches(up, 'mallory')
@@ -106,7 +106,7 @@ test('many who do it end each other at most, behind the first few', async () => 
   assert.ok(up.pool.describe().lanes <= OWN_LANES + 1)
 })
 
-test('a server that shuts down, or dies with all its connections, charges nobody', async () => {
+test('a server that shuts down, or dies with all its connections, charges no user', async () => {
   const up = await setUp(goaway(NO_ERROR))
   await watches(up, 'alice')
   await poison(up, 'alice', 1)

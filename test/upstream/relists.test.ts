@@ -120,7 +120,7 @@ test('who would wait too long is told when to come back', async () => {
   assert.equal(waitRefusal(last?.stream)?.limit, 'relists')
 })
 
-test('it is over when nobody has waited for a while', async () => {
+test('it is over when no list has waited for a while', async () => {
   const up = await afterAnAccident()
   up.answer = (request) => reply(request, 200, 'listed')
   for (const { outcome } of lists(up, 20)) assert.equal((await outcome).text, 'listed')

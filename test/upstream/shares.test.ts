@@ -103,7 +103,7 @@ describe('more wait than may', () => {
     for (const { outcome } of [...before, ...after]) assert.equal((await outcome).text, 'served')
   })
 
-  test('bodies that wait are bounded together, and whoever keeps most loses one', async () => {
+  test('bodies that wait are bounded together, and the user with the largest share loses one', async () => {
     const up = await full()
     const send = (source: string): Exchange => {
       const exchange = ask(up.pool, { kind: 'reserved', source, method: 'POST', end: false })

@@ -51,7 +51,7 @@ function halfOpen({ pool }: TestEndpoint, kind: RequestKind, source: string): Ex
 
 describe('5,000 requests whose bodies never come', () => {
   for (const kind of ['unary', 'anonymous'] as const) {
-    test(`${kind}: somebody else is served`, async () => {
+    test(`${kind}: another user is served`, async () => {
       const up = await held(kind)
       for (let i = 0; i < 100; i++) {
         assert.equal((await ask(up.pool, { kind, source: 'alice' }).outcome).text, 'served')
@@ -82,7 +82,7 @@ describe('5,000 requests whose bodies never come', () => {
   })
 })
 
-test('connections that have not answered yet, all held: somebody else is sent at once', async () => {
+test('connections that have not answered yet, all held: a request of another user is sent at once', async () => {
   const upstream = await startUpstream({ maxConcurrentStreams: 100 })
   const endpoint = endpointAt(upstream.port)
   cleanups.push(upstream.stop, () => endpoint.pool.destroy())

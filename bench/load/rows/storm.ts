@@ -67,7 +67,7 @@ export async function storm(bench: Bench): Promise<void> {
     ]),
   )
   bench.report.table(
-    `${RATE} requests a second of somebody else beside ${CLIENTS} newcomers`,
+    `${RATE} requests a second of another user beside ${CLIENTS} newcomers`,
     ['', 'p99 ms idle', 'p99 ms beside', 'failures'],
     [
       [

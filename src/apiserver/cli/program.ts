@@ -48,7 +48,7 @@ export function addControl(
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
     .option('--service <namespace/name>', 'Service in the cluster, in place of --url')
-    .option('--port <port>', 'of the Service', Number, 9443)
+    .option('--port <port>', 'port of the Service', Number, 9443)
     .action(async (options) => {
       const kinds = await ownKinds()
       return done((await import('./webhook.ts')).printControlWebhook({ ...options, kinds, out, err }))

@@ -165,7 +165,7 @@ test('a list of very many elements takes linear time', () => {
   assert.equal(decoded.finalizers.length, 90_000)
 })
 
-test('of a message with more fields than are read nothing more is read: 413', () => {
+test('a message with too many fields is not read any further: 413', () => {
   const most = Buffer.alloc(2 * (MAX_FIELDS + 1))
   for (let at = 0; at < most.length; at += 2) most[at] = 14 * 8 + 2
   // Both inside and around the object.

@@ -26,7 +26,7 @@ export type WebhookCaller =
    * too.
    */
   | 'by-path'
-  | 'nobody'
+  | 'unauthenticated'
   /** Authenticated, but not for this cell. */
   | 'other'
 
@@ -57,17 +57,17 @@ export function createWebhookAuthenticator(deps: WebhookAuthenticatorDeps): Webh
     const own: UserInfo = { name: webhookUser(cell), uid: '', groups: [WEBHOOKS_GROUP], extra: {} }
     const bearer = readBearerToken(head)
     if (bearer.kind === 'token' && webhookTokens.isTokenOf(cell, bearer.token)) {
-      return isGood(own, bearer.token) ? trust(peer, cell) : 'nobody'
+      return isGood(own, bearer.token) ? trust(peer, cell) : 'unauthenticated'
     }
     const caller = authenticate(peer, head)
     // The certificate of a connection stays refused: a new connection may be verified by a CA added since.
     if (caller === 'invalid' && peer.certificate !== undefined) peer.drain()
-    if (caller === 'invalid' || isRevoked(caller)) return 'nobody'
+    if (caller === 'invalid' || isRevoked(caller)) return 'unauthenticated'
     if (caller !== 'anonymous') return isOf(cell, caller) ? trust(peer, cell) : 'other'
-    if (pathToken === undefined) return 'nobody'
-    if (webhookTokens.isTokenOf(cell, pathToken)) return isGood(own, pathToken) ? 'by-path' : 'nobody'
+    if (pathToken === undefined) return 'unauthenticated'
+    if (webhookTokens.isTokenOf(cell, pathToken)) return isGood(own, pathToken) ? 'by-path' : 'unauthenticated'
     const user = tokens.verify(pathToken, now())
-    if (user === undefined || !isGood(user, pathToken)) return 'nobody'
+    if (user === undefined || !isGood(user, pathToken)) return 'unauthenticated'
     return isOf(cell, user) ? 'by-path' : 'other'
   }
 }

@@ -82,7 +82,7 @@ class WebhookExchange extends ReviewExchange {
       case 'trusted':
       case 'by-path':
         return undefined
-      case 'nobody':
+      case 'unauthenticated':
         return statusAnswer(failure('Unauthorized', `Unauthorized: ${WHERE_FROM}`))
       case 'other':
         return statusAnswer(failure('Forbidden', `the credential is not one of this webhook: ${WHERE_FROM}`))

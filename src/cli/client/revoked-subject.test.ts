@@ -32,7 +32,7 @@ function kubeconfig(fields: object): object {
   return { apiVersion: 'v1', kind: 'Config', contexts, users: [inline('alice'), inline('mallory')], ...fields }
 }
 
-test('of a kubeconfig the user of the current context is revoked, and named', () => {
+test('for a kubeconfig, the user of the current context is revoked and named', () => {
   const config = kubeconfig({ 'current-context': 'as-mallory' })
   for (const text of [
     stringify(config),
@@ -50,7 +50,7 @@ test('of a kubeconfig the user of the current context is revoked, and named', ()
   }
 })
 
-test('where nobody can say whose credential is meant, none is revoked', () => {
+test('no credential is revoked when it is unclear which one is meant', () => {
   for (const fields of [
     {},
     { 'current-context': '' },
@@ -88,7 +88,7 @@ test('credentials in files beside the kubeconfig are read; a user without one is
   assert.throws(() => certificateSubject(plugin), /user "mallory" of .*plugin has no client certificate/)
 })
 
-test('of a JWT the user and its id are told', () => {
+test('for a JWT, its user and its id are printed', () => {
   const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
   const token = `${part({ alg: 'none' })}.${part({ sub: 'bot', jti: '0a77' })}.c2ln`
   assert.equal(tokenSubject(file('jwt', `${token}\n`)).text, 'the token of "bot" (JTI=0a77)')

@@ -8,7 +8,7 @@ type ControlPlaneCommand = Command<[], { kubeconfig?: string; context?: string }
 /** Adds the flags of every command that uses the API server of the objects. */
 export function forControlPlane(command: Command): ControlPlaneCommand {
   return command
-    .option('--kubeconfig <file>', 'of the API server that holds the objects; default: as kubectl')
+    .option('--kubeconfig <file>', 'kubeconfig of the API server that holds the objects; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")
 }
 

@@ -122,7 +122,7 @@ describe('a kubeconfig', () => {
     }
   })
 
-  test('the CA of client certificates is the cluster’s own, or it is said that nobody signs in by one', async () => {
+  test('the CA of client certificates is the cluster’s own, or a message says that no user can sign in by certificate', async () => {
     const clientCA = createCA({ commonName: 'clients' }).certPem
     const asked: string[] = []
     const answer = async (context: string): Promise<string> => {

@@ -16,7 +16,7 @@ export function addImport(program: Command, { out, err, done }: CommandContext):
     .command('kubeconfig')
     .description('an UpstreamCluster and a Secret for each context')
     .argument('<file>', 'kubeconfig')
-    .option('--namespace <namespace>', 'of the Secrets', OWN_NAMESPACE)
+    .option('--namespace <namespace>', 'namespace of the Secrets', OWN_NAMESPACE)
     .option('--offline', 'do not ask the clusters for the CA of their client certificates', false)
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)

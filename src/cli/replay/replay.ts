@@ -122,7 +122,7 @@ function readingLines(
   const more = damaged > damagedLines.length ? ', ...' : ''
   return [
     damaged === 0 ? '' : `damaged: ${damaged} lines: ${named}${more}`,
-    otherLines === 0 ? '' : `of the gateway's own log: ${otherLines} lines, left out`,
+    otherLines === 0 ? '' : `from the gateway's own log: ${otherLines} lines, left out`,
     notEvaluated === 0 ? '' : `refused before it was known who sent them: ${notEvaluated}, taken to be refused again`,
     assumed === 0 ? '' : `also decided by PodProtectors or by the body: ${assumed}, taken to be decided as in the log`,
     late === 0 ? '' : `out of order by more than a minute: ${late}, whose tokens and slots are not counted`,

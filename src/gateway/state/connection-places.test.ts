@@ -29,7 +29,7 @@ describe('places', () => {
     assert.deepEqual(taken, [0, 0, 0, 0])
   })
 
-  test('of a thread that has died are void: they free nothing of its successor', () => {
+  test('that a dead thread held are void: they free nothing of its successor', () => {
     const places = setUp(2)
     places.take(0, ANY)
     const before = places.take(0, ANY)

@@ -82,7 +82,7 @@ describe('availability', () => {
     assert.equal(available(set, 2000), 'a -')
   })
 
-  it('goes to whoever is only late when all are unhealthy, and to nobody else', () => {
+  it('goes only to endpoints whose checks are late when all are unhealthy', () => {
     const set = healthySet(compiled('a'), compiled('b'), compiled('c'))
     const [a, b, c] = set.all
     assert.ok(a !== undefined && b !== undefined && c !== undefined)

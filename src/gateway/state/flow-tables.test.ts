@@ -112,7 +112,7 @@ describe('a change of the object', () => {
     assert.equal(flows.describe(NOW)[0]?.inFlight, 2)
   })
 
-  it('of the kind starts fresh, and what the old kind held ends where it began', () => {
+  it('that changes the kind starts fresh, and what the old kind held ends where it began', () => {
     const before = schema({ kind: 'maxRequestsInflight', max: 1 })
     const flows = table(before)
     const held = flows.counterFor(before, 'u', NOW)

@@ -108,7 +108,7 @@ test('addresses of the EndpointSlice serve before the servers as written, under 
   assert.deepEqual(at('10.0.0.9:6443'), [other, { ...name, backup: true }])
 })
 
-test('a backup takes requests only while nobody else does', () => {
+test('a backup takes requests only while no other endpoint does', () => {
   const table = new ClusterTable()
   table.change([compiled([{ endpoint: NAME }], { [SLICE]: ['10.0.0.1:6443'] })], [], 0)
   const { endpoints, compiled: now } = table.get('prod') ?? assert.fail()

@@ -27,7 +27,7 @@ test('more than is left makes no debt, and a user with a full budget is dropped'
   assert.equal(budgets.users, 0)
 })
 
-test('of many users the least recent one is dropped', () => {
+test('when there are many users, the least recent one is dropped', () => {
   const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < burst; i++) budgets.spend('a', 'ann', 0)
   for (let i = 0; i < 4_094; i++) budgets.spend('a', `user-${i}`, 0)

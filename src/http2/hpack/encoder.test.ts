@@ -106,7 +106,7 @@ test('names without end do not push known fields out, nor fill memory', () => {
   }
 })
 
-test('of a name with two entries the newer stays found when the older is pushed out', () => {
+test('the newer of two entries for a name is still found when the older is evicted', () => {
   const fields = [
     ['x-a', 'old'],
     ['x-a', 'new'],

@@ -210,7 +210,7 @@ describe('degrade', () => {
   const LATELY = '2030-01-31T11:50:00Z'
   const rails: [string, object, ClientsSeen | undefined, Partial<DegradeOptions>, RegExp | undefined][] = [
     [
-      'nobody has come through',
+      'no client has come through',
       {},
       undefined,
       FREEZE,
@@ -350,7 +350,7 @@ describe('degrade', () => {
     assert.equal(code, 1)
   })
 
-  test('--status of a mode that has ended: nobody is told that it is in force', async () => {
+  test('--status does not report a mode that has ended as in force', async () => {
     put('prod', { degrade: { mode: 'Freeze', reason: 'x', expiresAt: '2030-01-31T11:00:00Z' } })
     replica('gw-a', 'prod')
     const { code, out } = await throwSwitch({ status: true })
@@ -387,7 +387,7 @@ describe('degrade', () => {
     assert.deepEqual(specOf('prod').degrade, { mode: 'Freeze', reason: 'x', recovery: { ramp: '5m' } })
   })
 
-  test('--recover needs somebody who leads: objects that are files have nobody', async () => {
+  test('--recover needs a leader: with objects in files there is none', async () => {
     put('prod', { degrade: { mode: 'Freeze', reason: 'x' } })
     const refused = await throwSwitch({ recover: true })
     assert.equal(refused.code, 1)

@@ -180,7 +180,7 @@ test('a human who throws Off wins, until the nodes were good once', () => {
   assert.equal(world.effects.length, 2)
 })
 
-test('a recovery that lowers the mode overrules nobody', () => {
+test('a recovery that lowers the mode overrules no other writer', () => {
   const world = new World().see(10).run(40)
   world.recovering = true
   world.mode = 'Limited'
@@ -254,7 +254,7 @@ test('an effect that fails is wanted again, and no longer when the mode has beco
   assert.deepEqual(world.told, ['Degraded', 'Stricter', undefined])
 })
 
-test('whatever is seen and set: never stricter than its modes, never looser than what somebody has set', () => {
+test('whatever is seen and set: never stricter than its modes, never looser than what was set by hand', () => {
   const step = fc.record({
     unready: fc.nat({ max: 20 }),
     known: fc.boolean(),

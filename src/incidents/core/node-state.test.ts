@@ -24,7 +24,7 @@ test('ready is what the cluster-autoscaler calls ready', () => {
     ['disk-pressure taint', node([ready], taint('node.kubernetes.io/disk-pressure')), false],
     ['network taint', node([ready], taint('node.kubernetes.io/network-unavailable')), false],
     ['cordoned', node([ready], taint('node.kubernetes.io/unschedulable')), true],
-    ['of a wrong shape', node('Ready', 7), false],
+    ['with a wrong shape', node('Ready', 7), false],
   ]
   for (const [name, object, want] of table) assert.equal(nodeState(object).ready, want, name)
 })

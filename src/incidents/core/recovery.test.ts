@@ -70,7 +70,7 @@ describe('the climb', () => {
     assert.deepEqual(run('Freeze', seen, 3_600_000).modes, DEGRADE_MODES.toReversed())
   })
 
-  test('what fails for a moment starts the hold again, and sends nobody back', () => {
+  test('a check that fails for a moment restarts the hold, but does not go back a step', () => {
     const bad = { ...WELL, upstream: { ...UPSTREAM, failed5xx: 50 } }
     const seen = (_: DegradeMode, ms: number): RecoveryFacts => (ms % 50_000 === 0 ? bad : WELL)
     assert.deepEqual(run('ReadOnly', seen, 600_000).modes, ['ReadOnly'])
@@ -91,7 +91,7 @@ describe('the climb', () => {
     assert.equal(waitingFor, 'NoDisruption follows when the checks have held for 1s, at most 5s more')
   })
 
-  test('somebody sets another mode: it goes on from there, with a new hold', () => {
+  test('when another mode is set by hand, it goes on from there, with a new hold', () => {
     const first = stepRecovery(undefined, 'ReadOnly', WELL, OPTIONS, 0)
     const frozen = stepRecovery(first.state, 'Freeze', WELL, OPTIONS, 1_000)
     assert.equal(frozen.state.startedFrom, 'Freeze')

@@ -81,7 +81,7 @@ test('a CRD of an older version is replaced, also when only a rule has changed; 
   }
 })
 
-test('of the same or an unknown version: only when a field is missing, whatever fields it has beside ours', async () => {
+test('a CRD of the same or an unknown version is replaced only when a field is missing, whatever other fields it has', async () => {
   const removed = withProperties((properties) => delete properties['degrade'])
   const added = withProperties((properties) => Object.assign(properties, { fromTheNext: { type: 'string' } }))
   for (const version of [OURS, undefined, 'main', '']) {

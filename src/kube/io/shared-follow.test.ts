@@ -86,7 +86,7 @@ test('all hear the same changes in order from one watch, each transformed as it 
   assert.equal(world.server.followers(SECRETS), 1)
 })
 
-test('whoever joins late hears first what the objects are, then every change since, and no change twice', async () => {
+test('a follower that joins late hears first what the objects are, then every change since, and no change twice', async () => {
   const world = new World()
   world.put('a', '1')
   const early = world.join()
@@ -205,7 +205,7 @@ test('other selections have a watch of their own, and other kinds are not shared
   assert.equal(world.server.followers(LEASES), 2)
 })
 
-test('those who follow a large kind from the beginning share a watch; whoever comes when all have heard has another one', async () => {
+test('followers of a large kind share a watch from the beginning; one that joins when all have heard the list gets its own', async () => {
   const world = new World()
   const put = (name: string): void => void world.server.put(PODS, { metadata: { name, namespace: 'default' } })
   put('a')

@@ -58,7 +58,7 @@ export function checkTokenKey(keyPem: string): void {
  */
 export function issueControlToken(keyPem: string, options: ControlTokenOptions): string {
   const { user, groups, ttlSeconds } = options
-  if (user === '' || user === ANONYMOUS_USER) throw new UserError('the token would name nobody', 'name a user')
+  if (user === '' || user === ANONYMOUS_USER) throw new UserError('the token would name no user', 'name a user')
   if (!(ttlSeconds >= 1))
     throw new UserError('the validity of the token is not a number of seconds', 'give a longer one')
   const iat = Math.floor(options.nowMs / 1000)

@@ -414,7 +414,7 @@ test('a setting that was replaced names the new one, wherever it is given', () =
   ])
 })
 
-test('an admin listener that others can reach has TLS, and somebody who can log in', () => {
+test('an admin listener that other machines can reach has TLS and a login', () => {
   for (const adminListen of ['127.0.0.1:1', '[::1]:1', 'localhost:1', '127.8.8.8:1']) {
     assert.deepEqual(load({ configDir: 'd', adminListen }).warnings, [])
   }

@@ -28,7 +28,7 @@ async function fail(failures: AddressFailures, source: string, times: number): P
 }
 
 describe('failures of an address', () => {
-  test('ten in a minute are free; then it is blocked, and nobody else', async () => {
+  test('ten in a minute are free; then this address is blocked, and no other', async () => {
     const { failures, blocks } = create()
     await fail(failures, 'a', 10)
     assert.deepEqual(blocks, [])
@@ -157,7 +157,7 @@ describe('failures of an address', () => {
     )
   })
 
-  test('counters that fail block nobody, and are told', async () => {
+  test('counters that fail block no address, and are logged', async () => {
     const told: string[] = []
     const broken = { consume: unavailable, get: unavailable, set: unavailable }
     const { failures, blocks } = create({ shared: () => () => broken, onError: (message) => told.push(message) })

@@ -51,7 +51,7 @@ test('the successor of a thread that hung and died is handed connections', () =>
   assert.equal(handed.next(listening, 1_000), 1)
 })
 
-test('all hang: one gets it all the same; nobody listens: none', () => {
+test('all hang: one gets it all the same; no thread listens: none', () => {
   const { listening, handed } = setUp(2)
   for (let i = 0; i < 2; i++) handed.next(listening, 0)
   assert.notEqual(handed.next(listening, 1_000), undefined)

@@ -92,7 +92,7 @@ describe('a thread with far more requests than the others', () => {
   test('asks a few clients after a minute, and again later', () => {
     const { window, asked, reasons, places } = busy(2, 40, 100)
     for (let i = 0; i < 11; i++) window()
-    assert.equal(asked(), 0, 'a burst moves nobody')
+    assert.equal(asked(), 0, 'a burst moves no connection')
     assert.ok(places.load(0).requestRate > 3_500)
     window()
     assert.equal(asked(), 2)
@@ -101,7 +101,7 @@ describe('a thread with far more requests than the others', () => {
     assert.deepEqual(new Set(reasons), new Set(['balance']))
   })
 
-  test('asks nobody when the others have as many, or it is alone', () => {
+  test('asks no client when the others have as many, or it is alone', () => {
     const even = busy(2, 40, 100)
     even.places.setRequestRate(1, 4_000)
     const alone = busy(1, 40, 100)

@@ -57,9 +57,9 @@ describe('a thread', () => {
   })
 
   it('with an unhandled rejection ends as well', async () => {
-    const told = start(`Promise.reject(new Error('nobody caught it'))`)
+    const told = start(`Promise.reject(new Error('it was not caught'))`)
     await told.ended
-    assert.equal(told.errors[0]?.message, 'nobody caught it')
+    assert.equal(told.errors[0]?.message, 'it was not caught')
   })
 
   it('is ended in the middle of a loop', async () => {

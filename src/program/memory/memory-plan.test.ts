@@ -69,7 +69,7 @@ test('a group that may take more than there is does not count', () => {
   assert.equal(plan.limitFrom, 'half of the machine')
 })
 
-test('no more connections than files may be open, unless somebody wants that', () => {
+test('no more connections than files may be open, unless the settings ask for more', () => {
   assert.equal(planMemory(settings(), { ...LARGE, openFiles: 4096 }).config.maxConnections, 3072)
   const control = settings({ source: 'embedded', configDir: undefined, maxControlConnections: '200' })
   assert.equal(planMemory(control, { ...LARGE, openFiles: 4096 }).config.maxConnections, 3072 - 200)

@@ -47,9 +47,9 @@ const aggregation = object(
     scheduledReplicas: wholeNumber('Pods that have a node.'),
     runningReplicas: wholeNumber('Pods in phase Running.'),
     // With microseconds.
-    lastEventTime: time('Of the last event that has been counted.'),
+    lastEventTime: time('When the last event that was counted happened.'),
     // Added, as is the next field. Absent: the skew is unknown.
-    resourceVersion: text('Of the cell when its pods were counted.'),
+    resourceVersion: text('The resourceVersion of the cell when its pods were counted.'),
     clockSkewMillis: wholeNumber(
       'By how much the clock of the cell was ahead of that of the aggregator; negative: behind.',
     ),
@@ -67,7 +67,7 @@ const bucket = object(
     // 0: the pod is not counted as available, and must not become so.
     counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('How many fewer pods will be available than were counted.')),
     // Added, as is the next field. A snapshot at least this new without the pod proves that it is gone.
-    resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
+    resourceVersion: text('The resourceVersion of the pod as it was admitted; if there are several, the greatest.'),
     // The remainder of `counter` has no known uid.
     podUIDs: list('The uids of the pods, of several that were joined.', text('The uid of a pod.')),
   },

@@ -114,7 +114,7 @@ test('what is installed', async () => {
   assert.doesNotMatch(out.join(''), new RegExp(token), 'the token is in no output')
 })
 
-test('the probe comes first, touches nobody else, and goes', async () => {
+test('the probe comes first, concerns only itself, and is removed', async () => {
   worker.answers = [NOT_CALLED, NOT_CALLED, WELL]
   assert.equal(await protectInstall(options()), 0, err.join(''))
   assert.equal(worker.evictions.length, 3)
@@ -166,11 +166,11 @@ test('again: the same; others keep their labels', async () => {
   assert.deepEqual(labels, { team: 'sre', 'app.kubernetes.io/managed-by': 'portcullis' })
   assert.match(out.join(''), /is up to date/)
   worker.beforeUpdate = () => worker.put(KIND, { metadata: { name: NAME }, webhooks: [] })
-  assert.equal(await protectInstall(options()), 0, 'somebody else wrote in between')
+  assert.equal(await protectInstall(options()), 0, 'another client wrote in between')
   assert.deepEqual(worker.find(KIND, NAME)?.['webhooks'], first?.['webhooks'])
 })
 
-test('of a Service: path and port; its namespace is not asked about', async () => {
+test('a Service has path and port; its namespace is not matched', async () => {
   const { url: _, ...rest } = options({ service: 'gates/portcullis', port: 443, token: false })
   assert.equal(await protectInstall(rest), 0, err.join(''))
   const webhook = webhookOf(worker.find(KIND, NAME))
@@ -200,7 +200,7 @@ test('shadow: a webhook that is away stops nothing', async () => {
   assert.match(out.join(''), /podProtection\.shadow/)
 })
 
-test('--print asks nobody', async () => {
+test('--print asks no API server', async () => {
   const { client: _, ...rest } = options({ print: true, kubeconfig: '/none' })
   assert.equal(await protectInstall(rest), 0, err.join(''))
   const printed = parse(out.join(''))

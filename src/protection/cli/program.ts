@@ -72,7 +72,7 @@ function forWebhook(command: Command) {
     .requiredOption('--cluster <cell>', 'the cell: spec.podProtection.cell, or the name of the UpstreamCluster')
     .option('--url <url>', 'https://HOST:PORT of --protection-listen, as the API servers reach it')
     .option('--service <namespace/name>', 'Service in the worker cluster, in place of --url')
-    .option('--port <port>', 'of the Service', Number, DEFAULT_PORT)
+    .option('--port <port>', 'port of the Service', Number, DEFAULT_PORT)
     .option('--data-dir <dir>', '--data-dir of the gateway, with its CA and the key of tokens')
     .option('--ca-file <file>', 'CA of the webhook, PEM; default: that in --data-dir')
     .option('--token-file <file>', 'token of the cell; default: one by the key in --data-dir')
@@ -80,7 +80,7 @@ function forWebhook(command: Command) {
 
 function forWorker<Flags extends OptionValues>(command: Command<[], Flags>) {
   return command
-    .option('--kubeconfig <file>', 'of the worker cluster; default: as kubectl')
+    .option('--kubeconfig <file>', 'kubeconfig of the worker cluster; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")
-    .option('--name <name>', 'of the ValidatingWebhookConfiguration', CONFIGURATION_NAME)
+    .option('--name <name>', 'name of the ValidatingWebhookConfiguration', CONFIGURATION_NAME)
 }

@@ -163,7 +163,7 @@ describe('status', () => {
     assert.match(out, /fine .* at its limit /)
   })
 
-  test('one that nobody counts is below', async () => {
+  test('one without counts is below', async () => {
     protector({ required: 1 })
     const { code, err } = await status()
     assert.match(err, /requires 1 pods, which have not been counted/)
@@ -201,7 +201,7 @@ describe('status', () => {
     assert.equal(other.code, 0)
   })
 
-  test('one that nobody counts, with the reason', async () => {
+  test('one without counts, with the reason', async () => {
     cluster('east', {})
     said('east', 'Broken', 'Broken', 'gw-a: pods is forbidden')
     protector({ required: 1 })
@@ -235,7 +235,7 @@ describe('status', () => {
     assert.equal(code, 1)
   })
 
-  test('where the UpstreamClusters are elsewhere, it is said that nobody can say it', async () => {
+  test('where the UpstreamClusters are elsewhere, it is reported as unknown', async () => {
     protector({ required: 1, estimated: 2, cells: [cell('east', 2)] })
     const { list } = core
     core.list = (kind, ...rest) => {
@@ -361,7 +361,7 @@ describe('why', () => {
     assert.equal((await why({ staleAfter: '2s' })).code, 1)
   })
 
-  test('nobody asks', async () => {
+  test('no cluster asks for it', async () => {
     protector({ required: 9 })
     const passes = async (options: Partial<ProtectWhyOptions>, reason: RegExp): Promise<void> => {
       const { code, out } = await why(options)
@@ -458,7 +458,7 @@ describe('dry-run', () => {
     assert.deepEqual([protectionOf('stage')?.shadow, protectionOf('prod')?.shadow], [false, true])
   })
 
-  test('off where nobody can protect: it is switched, and no success', async () => {
+  test('off where no gateway can protect: it is switched, but fails', async () => {
     follow()
     const conditions = [
       { type: 'PodsProtected', status: 'False', reason: 'Broken', message: 'gw-a: pods is forbidden' },
@@ -477,7 +477,7 @@ describe('dry-run', () => {
     assert.equal(core.writes.length, before)
   })
 
-  test('somebody else writes meanwhile: tried again', async () => {
+  test('another client writes meanwhile: tried again', async () => {
     follow()
     const { patch } = core
     let once = true

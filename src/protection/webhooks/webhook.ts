@@ -89,7 +89,7 @@ class ProtectionExchange extends ReviewExchange {
     if (cell === undefined) return textAnswer(404, '404 page not found\n')
     if (this.method !== 'POST') return this.notAllowed()
     const caller = this.#deps.authenticate(peer, head, cell, token)
-    if (caller === 'nobody') return statusAnswer(failure('Unauthorized', 'Unauthorized'))
+    if (caller === 'unauthenticated') return statusAnswer(failure('Unauthorized', 'Unauthorized'))
     if (caller === 'other') {
       const message = `the credential is not one of cell ${JSON.stringify(cell)}`
       return statusAnswer(failure('Forbidden', message))

@@ -145,7 +145,7 @@ const group = object(
       'Why the target is left alone: paused, rolling-out, target-changed, at-minimum, already-lowered, unregistered-are-kept, correction-is-off or shadow.',
     ),
     machineHealthCheck: text('A MachineHealthCheck that also deletes Machines of the group, and so orders them again.'),
-    missingSince: list('Of a MachinePool: since when each replica has had no Node.', time('A time.')),
+    missingSince: list('For a MachinePool: since when each replica has had no Node.', time('A time.')),
   },
   ['name', 'target'],
 )

@@ -42,7 +42,7 @@ test('nothing else', () => {
   assert.equal(found([]), undefined)
 })
 
-test('of two guards of one group the stricter one counts, in either order', () => {
+test('the stricter of two guards of one group counts, in either order', () => {
   const [shy, strict, longer] = [guard('shy', { shadow: true }, NOW + 9), guard('strict'), guard('longer', {}, NOW + 5)]
   assert.equal(found([shy, strict]), 'strict')
   assert.equal(found([strict, shy]), 'strict')

@@ -16,7 +16,10 @@ export function addScale(program: Command, { out, err, now, done }: CommandConte
     .requiredOption('--replicas <n>', 'the new number', wholeNumber)
     .option('-n, --namespace <namespace>', 'where it is; default: default')
     .option('--cluster <name>', 'UpstreamCluster that has it, or the name of a cell; default: no PodProtector is asked')
-    .option('--pod-kubeconfig <file>', 'of the cluster that has it; default: as protect why, or --kubeconfig')
+    .option(
+      '--pod-kubeconfig <file>',
+      'kubeconfig of the cluster that has it; default: as protect why, or --kubeconfig',
+    )
     .option('--pod-context <name>', "context in it; default: the kubeconfig's own")
     .option('--stale-after <duration>', '--protection-stale-after of the gateway; default: as it marked the cells')
     .option('--clock-skew <duration>', '--protection-clock-skew of the gateway')

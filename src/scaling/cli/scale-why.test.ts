@@ -381,7 +381,7 @@ describe('a ScaleDownPolicy', () => {
     assert.match(err, /^note: ScaleDownPolicy shop\/web chooses web-d; a write that does not go through the gateway/)
   })
 
-  test('of another cluster, of other pods, in shadow mode: the controller decides', async () => {
+  test('for another cluster or other pods, or in shadow mode: the controller decides', async () => {
     for (const spec of [{ clusters: ['staging'] }, { selector: { matchLabels: { app: 'x' } } }, { shadow: true }]) {
       policy(spec)
       const { out, err } = await protectedWhy()
@@ -435,7 +435,10 @@ describe('ages just after a scale-up', () => {
     }
     const { out, err } = await why({ replicas: 3 })
     assert.match(out, /web-b +of-web-b +1 of 3 +AgeBoundary: its age and that of web-a change places in 24s\n/)
-    assert.match(err, /note: of the open ones web-c goes if the controller looks within 17s; then ages change places\n/)
+    assert.match(
+      err,
+      /note: among the uncertain ones web-c goes if the controller looks within 17s; then ages change places\n/,
+    )
   })
 })
 

@@ -83,7 +83,7 @@ test('all clusters in one table; what is wrong, after it', async () => {
   for (const line of [...out.split('\n').slice(2, 4), err.split('\n')[2] ?? '']) assert.ok(PAGE.includes(line), line)
 })
 
-test('all is well; one cluster only; nobody writes any more', async () => {
+test('all is well; one cluster only; the status is no longer written', async () => {
   cluster('prod', 'Healthy', { groups: [ON_DEMAND] })
   cluster('test', 'Stale', { groups: [ON_DEMAND] }, 'it has not been written for 1m')
   const well = await run({ cluster: 'prod' })

@@ -145,7 +145,7 @@ function soonNotes({ possible: { soon } }: PlannedSet): readonly string[] {
   if (soon === undefined) return []
   const { pods, seconds } = soon
   const which = pods.length === 1 ? `${pods[0]} goes` : `${pods.join(', ')} go`
-  return [`of the open ones ${which} if the controller looks within ${seconds}s; then ages change places`]
+  return [`among the uncertain ones ${which} if the controller looks within ${seconds}s; then ages change places`]
 }
 
 export interface Answer {

@@ -85,7 +85,7 @@ function without(cluster: Cluster, name: string): Promise<unknown> {
   return waitFor(`${name} to have no cost of ours`, () => cluster.annotations(name)[OWN_COST_ANNOTATION] === undefined)
 }
 
-test('a cost is taken back once the scale-down is done; one that somebody else has changed keeps it', async () => {
+test('a cost is taken back once the scale-down is done; a pod whose cost another client has changed keeps it', async () => {
   const cluster = new Cluster()
   cluster.deployment(1, 3)
   cluster.pod('a', own())
@@ -285,7 +285,7 @@ test('a status that could not be written is written later', async () => {
   await waitFor('the condition', () => store.status().conditions?.[0]?.type === 'Ready')
 })
 
-test('what somebody else has written to a status in the meantime stays', async () => {
+test('what another client has written to a status in the meantime stays', async () => {
   const store = new Refusing()
   store.policy()
   store.failures.push(() => {

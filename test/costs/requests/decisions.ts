@@ -61,16 +61,16 @@ function protectorsOf(text: string, selector: (n: number) => Parameters<Protecto
 
 const OUT = Array.from({ length: 16 }, (_, n) => `v${n}`)
 const SELECTORS = {
-  'of one app': () => ({ matchLabels: { app: 'a' } }),
-  'of different apps': (n: number) => ({ matchLabels: { app: `a${n}` } }),
-  'of any app': () => ({ matchExpressions: [{ key: 'app', operator: 'Exists' as const }] }),
-  'of all but some': (n: number) => ({
+  'for one app': () => ({ matchLabels: { app: 'a' } }),
+  'for different apps': (n: number) => ({ matchLabels: { app: `a${n}` } }),
+  'for any app': () => ({ matchExpressions: [{ key: 'app', operator: 'Exists' as const }] }),
+  'for all but some': (n: number) => ({
     matchExpressions: [{ key: 'app', operator: 'NotIn' as const, values: [...OUT, `w${n}`] }],
   }),
-  'of all without a label': (n: number) => ({
+  'for all without a label': (n: number) => ({
     matchExpressions: [{ key: `k${n}`, operator: 'DoesNotExist' as const }],
   }),
-  'of many values': (n: number) => ({
+  'with many values': (n: number) => ({
     matchExpressions: [{ key: 'app', operator: 'In' as const, values: ['a', ...OUT, `w${n}`] }],
   }),
 }

@@ -134,7 +134,7 @@ test("a client certificate of the cluster's CA logs in; of another CA it does no
   assert.equal((await ask(a, '/debug/config', forged)).status, 401)
 })
 
-test('replicas find each other by their Leases and merge what they know; a Lease of somebody else gets no credential', async () => {
+test('replicas find each other by their Leases and merge what they know; a Lease of another program gets no credential', async () => {
   const asked: (string | undefined)[] = []
   const impostor = serverCertificate(gatewayCA(), ['localhost'], ['127.0.0.1'])
   const server = createServer({ cert: impostor.certPem, key: impostor.keyPem }, (request, response) => {
@@ -187,7 +187,7 @@ test("the replicas' own user may ask what replicas ask each other, and nothing e
   }
 })
 
-test('the log level of all replicas: whoever only sees changes it in none, whoever has the admin role in all', async () => {
+test('the log level of all replicas: a viewer changes it in none, an administrator in all', async () => {
   const ann = { cert: cluster.clientCertificate('ann') }
   const put = (replica: TestGateway, user: Credentials, level: string) =>
     ask(replica, '/debug/log-level?replicas=all', user, { method: 'PUT', body: { level, for: '1h' } })

@@ -481,7 +481,7 @@ describe('the webhook', () => {
     assert.equal(answer.status, 422, answer.text)
   })
 
-  test('is in nobody’s way when it is gone', async () => {
+  test('does not matter when it is gone', async () => {
     server.closeAllConnections()
     await new Promise<void>((resolve) => server.close(() => resolve()))
     assert.equal((await dryRun(CLUSTERS, upstream({}))).status, 201)

@@ -71,7 +71,7 @@ test('kubectl with a credential plugin, as kubectl oidc-login is one', async () 
   assert.match(refused.stderr, /User "bob@example.com" cannot create resource "namespaces"/)
 })
 
-test('an address that is not verified is nobody', async () => {
+test('an email address that is not verified is no identity', async () => {
   const kubeconfig = kubeconfigOf('eve', { token: await issuer.login('eve') })
   const refused = await embedded.kubectl(['get', 'uc'], { kubeconfig })
   assert.match(refused.stderr, /You must be logged in to the server|Unauthorized/)

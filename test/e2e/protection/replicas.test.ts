@@ -269,7 +269,7 @@ describe('kubectl and portcullis', { concurrency: false }, () => {
 })
 
 describe('a replica fails', { concurrency: false }, () => {
-  test('whoever counts is halted, and goes on when another does: it neither writes nor admits by what it knew', async () => {
+  test('the counting replica is halted, and resumes when another counts: it neither writes nor admits by what it knew', async () => {
     await start({ name: 'halted', pods: 12, minAvailable: 6 })
     const leader = await leading()
     const victim = replica(leader)
@@ -291,7 +291,7 @@ describe('a replica fails', { concurrency: false }, () => {
     assert.equal(await alive('halted'), 7)
   })
 
-  test('whoever counts is killed in a burst: nothing too much goes, and what died with it is freed (long)', async (t) => {
+  test('the counting replica is killed in a burst: not too many pods go, and what died with it is freed (long)', async (t) => {
     await start({ name: 'burst', pods: 50, minAvailable: 30 })
     await diesReserving('burst', 'pod-49')
     const leader = await leading()

@@ -110,7 +110,7 @@ describe('an ACL user', { concurrency: false }, () => {
     await useAll(redis.url.replace('://', '://gw@'), { ...identity, ...sentinelLogin, serverName: 'redis.example' })
   })
 
-  test('of a Cluster over TLS: the documented rights are enough, and without one of them it is said what is needed', async () => {
+  test('for a Cluster over TLS: the documented rights are enough, and without one of them the log says which is needed', async () => {
     const dir = directory()
     const ca = createCA({ commonName: 'redis CA' })
     const redis = await startCluster({ ...secured(dir, ca, pairOf(ca, 'redis')) })

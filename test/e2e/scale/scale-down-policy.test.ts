@@ -186,7 +186,7 @@ test('the emptiest node, scaled as HPA does it: the two nodes with one pod each 
   assert.match(metrics, /^portcullis_scale_downs_total\{cluster="prod",outcome="Steered"\} [1-9]/m)
 })
 
-test('kubectl scale of a ReplicaSet, by an annotation; a cost of somebody else is left alone and told', async () => {
+test('kubectl scale of a ReplicaSet, by an annotation; a cost set by another client is left alone and reported', async () => {
   const sessions = (number: string, more = {}): Placed => ({ node: 'n3', annotations: { sessions: number, ...more } })
   const names = await run('ReplicaSet', 'busy', [
     sessions('9'),
@@ -263,5 +263,5 @@ test('costs that a gateway has left behind when it was killed are taken back by 
     SLOW,
   )
   const costs = names.map((name) => pods.find(({ metadata }) => metadata.name === name)?.metadata.annotations?.[COST])
-  assert.deepEqual(costs, [undefined, '7'], 'what somebody else has written since stays')
+  assert.deepEqual(costs, [undefined, '7'], 'what another client has written since stays')
 })

@@ -378,7 +378,7 @@ test('machines that are nodes, and those of the control plane, have not failed',
   assert.equal(await target('nodes'), 2)
 })
 
-test('a raise of somebody who had read the target before is taken back', async () => {
+test('a raise by a client that had read the target before is taken back', async () => {
   const { machines } = await createGroup('undone', 2)
   await failMachine(machines[0].metadata.name)
   await waitFor('the correction', async () => (await target('undone')) === 1)

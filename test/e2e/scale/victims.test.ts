@@ -291,7 +291,7 @@ function appOf(strategy: string, kind: string): string {
   return `${strategy}-${kind.toLowerCase()}`
 }
 
-describe('no pod that was said to stay goes, and whoever was certain to go goes', {
+describe('no pod that was said to stay goes, and every pod that was certain to go goes', {
   concurrency: Object.keys(STRATEGIES).length,
 }, () => {
   for (const [index, [strategy, prefer]] of Object.entries(STRATEGIES).entries()) {

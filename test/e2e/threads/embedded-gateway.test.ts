@@ -468,7 +468,7 @@ describe('the commands', { concurrency: false }, () => {
     assert.equal((await as(admin, 'label', 'uc', NAME, 'a-')).code, 0)
   })
 
-  test('anonymous: health only; a bad token is nobody', async () => {
+  test('anonymous: health only; a bad token is no identity', async () => {
     const anonymous = embedded.clientOf({})
     for (const path of ['/livez', '/readyz', '/healthz']) {
       const { code, text } = await anonymous.get(path)

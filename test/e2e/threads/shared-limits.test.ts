@@ -128,7 +128,7 @@ after(async () => {
 })
 
 describe('one limit of three gateways', { concurrency: false }, () => {
-  test('with Redis: the limit of all, whoever asks', async () => {
+  test('with Redis: one limit for all, whichever client asks', async () => {
     const results = await demand(5_000)
     assertPressed(results)
     const { admitted, seconds } = sum(results)

@@ -139,7 +139,7 @@ tlsConfig:
 {{- fail (printf "autoscaling.maxReplicas (%d) is less than autoscaling.minReplicas (%d)" (int .Values.autoscaling.maxReplicas) (int .Values.autoscaling.minReplicas)) -}}
 {{- end -}}
 {{- if and .Values.webhooks.protection.enabled (not .Values.protection.listen) -}}
-{{- fail "webhooks.protection.enabled needs protection.listen=true: nobody would answer" -}}
+{{- fail "webhooks.protection.enabled needs protection.listen=true: no gateway would answer" -}}
 {{- end -}}
 {{- if and .Values.webhooks.protection.enabled (not .Values.webhooks.protection.cell) -}}
 {{- fail "webhooks.protection.enabled needs webhooks.protection.cell: the name of this cluster as PodProtectors know it" -}}

@@ -313,7 +313,7 @@ test('a directory without permission', { skip: process.platform === 'win32' }, (
   chmodSync(file, 0o644)
 })
 
-test('a concurrent backup is consistent, and has revisions that nobody has seen', () => {
+test('a concurrent backup is consistent, and has revisions that no client has seen', () => {
   const file = newFile()
   const store = open(file)
   store.write([secret('a', 0, 'one'), secret('b', 0, 'gone')])

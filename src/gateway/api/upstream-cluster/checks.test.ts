@@ -222,7 +222,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
     ],
   ],
   [
-    'a global limit that nobody asked for',
+    'a global limit that was not asked for',
     withSchemas({ name: 'a', tokenBucket: { qps: 1, burst: 1 }, globalTokenBucket: { qps: 2, burst: 2 } }),
     [`warning ${FIELDS}.globalTokenBucket`],
   ],

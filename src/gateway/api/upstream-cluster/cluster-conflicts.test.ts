@@ -70,7 +70,7 @@ test('who has a claim keeps it against one that comes first', () => {
   assert.deepEqual(conflicts([newer, older], [older]), ['a spec.secureServing.serverNames[0] < b: host name "x"'])
 })
 
-test('without the losers no conflict is left, and without a conflict nobody loses', () => {
+test('without the losers no conflict is left, and without a conflict there is no loser', () => {
   const claims = fc.record({
     hosts: fc.subarray(['x', 'y', 'X.']),
     ports: fc.subarray([1, 2]),

@@ -52,7 +52,7 @@ for (const [value, place, message] of BAD) {
   })
 }
 
-test('without podProtection nobody is asked, which is worth a warning', () => {
+test('without podProtection no ledger is asked, which is worth a warning', () => {
   const [problem, ...more] = check({}, null)
   assert.deepEqual([problem?.severity, problem?.path, more], ['warning', 'spec.scaleProtection', []])
   assert.match(problem?.message ?? '', /asks no PodProtector without spec.podProtection/)

@@ -245,7 +245,7 @@ for (const cold of ['denied', 'forbidden', 'unauthorized'] as const) {
   })
 }
 
-test('refusals count as in a row when nobody answers in between', async (context) => {
+test('refusals count as consecutive when there is no answer in between', async (context) => {
   const scene = setUp(context)
   scene.healthy()
   await pass(200)

@@ -101,7 +101,7 @@ function world(t: TestContext): World {
   }
 }
 
-test('a name that changes at every look-up, to addresses that serve nobody, does not pile up endpoints', async (t) => {
+test('a name that resolves to other dead addresses at every look-up does not accumulate endpoints', async (t) => {
   const { answers, apply, endpoints, pass } = world(t)
   answers.set('a.test', ['10.0.0.1'])
   apply('prod', [{ endpoint: A, resolve: true }])

@@ -92,7 +92,7 @@ test('in shadow mode a refusal is a warning, also one that was waited for', asyn
   assert.deepEqual(request.shadow, ['degrade/r', 'protection/r'])
 })
 
-test('a run goes on behind the filter that had to wait, and nobody is asked twice', async () => {
+test('a run continues after the filter that had to wait, and no filter runs twice', async () => {
   const { pipeline, asked } = pipelineOf({
     'dispatch-action': () => Promise.resolve(undefined),
     degrade: () => Promise.resolve(NO),

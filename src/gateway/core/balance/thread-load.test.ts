@@ -23,7 +23,7 @@ describe('where a connection goes', () => {
     assert.equal(placeConnection([load(9, 150), load(10, 0)], 0), 0, 'too few to matter')
   })
 
-  test('one after the other, they are spread exactly, whoever accepts', () => {
+  test('one after the other, they are spread exactly, whichever thread accepts', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 16 }), fc.array(fc.nat()), (threads, accepting) => {
         const counts = Array<number>(threads).fill(0)
@@ -55,7 +55,7 @@ describe('connections that are asked to go', () => {
     )
   })
 
-  test('of a thread with far more requests a few, which carry no more than the surplus', () => {
+  test('a thread with far more requests loses a few, which carry no more than the surplus', () => {
     const moved = connectionsToMove([load(40, 1_000), load(40, 100)], 0, even, () => 0)
     assert.equal(moved.length, 2)
   })
@@ -72,12 +72,12 @@ describe('connections that are asked to go', () => {
     )
   })
 
-  test('of two that are equally busy one goes, however their rates were rounded', () => {
+  test('when two are equally busy, one goes, however their rates were rounded', () => {
     const held = [{ requestRate: 10_526.2 }, { requestRate: 10_526.2 }]
     assert.equal(connectionsToMove([load(2, 21_052), load(2, 0)], 0, held, () => 0).length, 1)
   })
 
-  test('of a thread with far more connections a few, whichever', () => {
+  test('a thread with far more connections loses a few of them, whichever', () => {
     const held = Array.from({ length: 40 }, () => ({ requestRate: 0 }))
     assert.equal(connectionsToMove([load(40), load(2)], 0, held, () => 0.99).length, 2)
     assert.equal(connectionsToMove([load(9), load(2)], 0, held.slice(0, 9), () => 0).length, 0)

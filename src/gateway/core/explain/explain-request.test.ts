@@ -316,6 +316,6 @@ test('lists without a limit: what the guard would say, by what is known of their
   assert.equal(
     lists.find({ apiGroup: '', resource: 'pods', namespace: '' }, { shape: '' })?.relearnMs,
     0,
-    'nothing changes because somebody asks',
+    'asking changes nothing',
   )
 })

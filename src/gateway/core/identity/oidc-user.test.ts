@@ -56,7 +56,7 @@ test('groups are a text or a list of texts', () => {
   assert.equal(seen({ sub: 'a', groups: ['sre'] }, { ...plain, groupsClaim: '' }), 'a []')
 })
 
-test('nobody gets a reserved name from a provider', () => {
+test('no user gets a reserved name from a provider', () => {
   const plain = { usernamePrefix: '-' }
   for (const sub of ['system:admin', 'system:serviceaccount:a:b', 'system:anonymous', 'portcullis:webhook:prod']) {
     assert.equal(seen({ sub }, plain), 'reserved-name', sub)

@@ -182,7 +182,7 @@ describe('turns', () => {
     assert.equal(next.outcome, 'granted', 'too late for that')
   })
 
-  test('whatever comes: each turn ends once, bounds hold, and nobody waits while there is room for him', () => {
+  test('in any order of events each turn ends once, bounds hold, and no source waits while there is room for it', () => {
     const steps = fc.array(
       fc.oneof(
         fc.record({ do: fc.constant('ask' as const), source: fc.integer({ min: 0, max: 5 }) }),

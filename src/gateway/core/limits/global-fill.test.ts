@@ -107,7 +107,7 @@ describe('slots', () => {
     assert.equal(requestsInFlight(counter), 0)
   })
 
-  it('of a list are no more than this replica may have, so that it passes when nothing else runs here', () => {
+  it('a list takes no more than this replica may have, so that it passes when nothing else runs here', () => {
     const { counter, account } = counterWithAccount()
     setSlots(counter, account, 3)
     const seats = seatsTaken(SLOTS, counter, 100)

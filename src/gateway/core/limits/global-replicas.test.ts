@@ -20,7 +20,7 @@ test('whole parts sum up to the limit, and differ by one at most', () => {
   )
 })
 
-test('nobody heard of yet: as many as were expected', () => {
+test('no other replica is known yet: as many as were expected', () => {
   const view = new ReplicaView('a', 3)
   assert.deepEqual([view.mode, view.part], ['parted', { replicas: 3, rank: 0 }])
   view.onMembers(at(1, 'b', 'a'), 1, 100)

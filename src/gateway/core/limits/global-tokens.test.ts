@@ -102,7 +102,7 @@ function mostIn(admitted: readonly number[], steps: number): number {
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 
 describe('a bucket that three replicas share', () => {
-  it('gives all of the limit, and no more, to whoever asks', () => {
+  it('gives out all of the limit, and no more', () => {
     for (const demand of [
       [200, 200, 200],
       [600, 0, 0],

@@ -26,7 +26,7 @@ test('the rate grows from the moment on that the mode was set', () => {
   assert.deepEqual(rates, [1, 10.5, 20, 20])
   assert.equal(rateAt(RAMP, SINCE - 60_000), 1, 'a clock that is behind')
   assert.equal(rateAt({ ...RAMP, overMs: 0 }, SINCE), 20)
-  assert.equal(rateAt({ ...RAMP, sinceMs: 0 }, SINCE), 1, 'nobody knows since when')
+  assert.equal(rateAt({ ...RAMP, sinceMs: 0 }, SINCE), 1, 'it is not known since when')
 })
 
 test('as many pass as the area below the rate, and at first one', () => {
@@ -37,7 +37,7 @@ test('as many pass as the area below the rate, and at first one', () => {
   assert.equal(passing({ ...RAMP, startQps: 20, endQps: 1 }, 0, 300_000), 20 + (300 * 21) / 2, 'downwards')
 })
 
-test('what nobody takes is not saved up for longer than a second', () => {
+test('unused tokens are saved up for a second at most', () => {
   const asking = counters()
   passing(RAMP, 0, 0, 10, asking)
   assert.equal(passing(RAMP, 600_000, 600_000, 10, asking), 20)

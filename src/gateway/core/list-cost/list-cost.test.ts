@@ -149,7 +149,7 @@ test('gzip says how long the text is, however its end is cut', () => {
   assert.equal(answered([whole]).bytes(true), whole.length)
 })
 
-test('whoever hangs up within a gzip answer makes the list no larger than what came', () => {
+test('a client that hangs up within a gzip answer makes the list no larger than what came', () => {
   const list = request(P, new ListSizes()) ?? assert.fail()
   for (let bytes = 100_000; bytes < 100_100; bytes++) {
     // The bytes at the break would read as a size of 64 MB.

@@ -20,7 +20,7 @@ function check(
 
 const NOT_ALLOWED = { rule: '', list: 'allow' }
 
-test('empty lists refuse nobody', () => {
+test('empty lists refuse no user', () => {
   assert.equal(check({}), undefined)
   assert.equal(check({ allow: [], deny: [] }), undefined)
 })
@@ -57,7 +57,7 @@ test('addresses: IPv4-mapped is IPv4, an unreadable one is in no block', () => {
   assert.deepEqual(check({ allow: [{ sourceIPs: ['::/0'] }] }, '10.0.0.1'), NOT_ALLOWED)
 })
 
-test('an invalid address matches nobody, rather than everybody', () => {
+test('an invalid address matches no client, rather than every client', () => {
   assert.deepEqual(check({ allow: [{ sourceIPs: ['office'] }] }), NOT_ALLOWED)
   assert.equal(check({ deny: [{ sourceIPs: ['office'] }] }), undefined)
 })

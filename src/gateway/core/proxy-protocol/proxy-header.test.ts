@@ -166,7 +166,7 @@ describe('version 2', () => {
     ['a checksum, IPv6', withCrc(0x21, 0x21, V6), V6_ENDS],
     ['LOCAL', v2(0x20, 0x00, Buffer.alloc(0)), undefined],
     ['LOCAL with addresses, which do not count', v2(0x20, 0x11, V4), undefined],
-    ['LOCAL with a family that nobody knows', v2(0x20, 0x77, Buffer.from('anything')), undefined],
+    ['LOCAL with an unknown family', v2(0x20, 0x77, Buffer.from('anything')), undefined],
     ['LOCAL that is too short for its family', v2(0x20, 0x21, Buffer.alloc(3)), undefined],
     ['LOCAL with a checksum', withCrc(0x20, 0x00, Buffer.alloc(0)), undefined],
     ['UNSPEC', v2(0x21, 0x00, Buffer.alloc(0)), undefined],
@@ -184,7 +184,7 @@ describe('version 2', () => {
     ['UDP', v2(0x21, 0x12, V4), 'unknown address family'],
     ['UDP over IPv6', v2(0x21, 0x22, V6), 'unknown address family'],
     ['TCP of no family', v2(0x21, 0x01, V4), 'unknown address family'],
-    ['a family that nobody knows', v2(0x21, 0x41, V4), 'unknown address family'],
+    ['an unknown family', v2(0x21, 0x41, V4), 'unknown address family'],
     ['too short', v2(0x21, 0x11, V4.subarray(0, 11)), 'too short for its addresses'],
     ['IPv6 in the length of IPv4', v2(0x21, 0x21, V4), 'too short for its addresses'],
     ['a Unix socket that is too short', v2(0x21, 0x31, Buffer.alloc(215)), 'too short for its addresses'],
@@ -213,7 +213,7 @@ describe('version 2', () => {
   for (const [name, header, problem] of invalid) test(name, () => assertInvalid(header, problem))
 })
 
-test('of two headers the first is read: what a client has put behind it is not believed', () => {
+test('only the first of two headers is read: what a client has put behind it is not trusted', () => {
   const own = v2(0x21, 0x11, V4)
   const forged = v2(0x21, 0x21, V6)
   for (const first of [own, Buffer.from('PROXY TCP4 192.0.2.1 198.51.100.7 56324 443\r\n')]) {

@@ -97,7 +97,7 @@ describe('DeleteOptions', () => {
     })
   })
 
-  it('of a body beside a query: the query says nothing', () => {
+  it('in a body beside a query: the query does not count', () => {
     const read = readDeletionRequest('application/json', Buffer.from('{}'), 'dryRun=All&uid=x')
     assert.deepEqual([read.dryRun, read.uid], [false, ''])
     assert.deepEqual(bound(read), { preconditions: { uid: 'u' } })

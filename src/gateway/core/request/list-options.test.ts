@@ -72,7 +72,7 @@ test('nameRequired gives the name that an equality requires', () => {
   )
 })
 
-test('of two names the smaller one counts, as of the sorted terms', () => {
+test('the smaller of two names counts, as in the sorted terms', () => {
   assert.equal(required('', 'metadata.name=b,metadata.name=a,metadata.name=c'), 'a')
   assert.equal(required('', 'metadata.name==a,metadata.name=b'), 'a')
   assert.equal(required('', 'metadata.name=,metadata.name=a'), '')

@@ -50,7 +50,7 @@ for (const [path, name] of SCALES) {
 
 for (const path of OTHERS) test(`not a write of ${path}`, () => assert.equal(targetOf('PUT', path), undefined))
 
-test('the group of Cluster API has another name where somebody says so', () => {
+test('the group of Cluster API has another name where the configuration says so', () => {
   const info = parseRequestInfo('PUT', '/apis/machines.example.com/v1/namespaces/a/machinesets/b')
   assert.ok(!('failure' in info))
   assert.equal(scaleTargetOf(info), undefined)

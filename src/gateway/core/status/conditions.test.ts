@@ -16,7 +16,7 @@ test('a condition keeps its time as long as its status stays, and the others sta
   assert.equal(withCondition([untimed], same, NOW)[0]?.lastTransitionTime, '2026-01-02T00:00:00Z')
 })
 
-test('what somebody else has put into status.conditions is left out where it cannot be a condition', () => {
+test('foreign values in status.conditions are left out where they cannot be conditions', () => {
   for (const conditions of [undefined, null, 1, 'x', {}, [null, 1, 'x', []]]) {
     assert.deepEqual(conditionsOf({ status: { conditions } }), [])
   }

@@ -23,7 +23,7 @@ describe('a part of the last second', () => {
     assert.equal(accounts.isOver(accounts.of(user('a'), 5_000), 5_000), false)
   })
 
-  test('of two it is the half, as soon as the thread is busy', () => {
+  test('with two users it is half, as soon as the thread is busy', () => {
     const accounts = new Accounts(0)
     for (let t = 0; t < 3_000; t++) {
       use(accounts, user('heavy'), 0.9, t, t + 1)
@@ -33,7 +33,7 @@ describe('a part of the last second', () => {
     assert.equal(accounts.isOver(accounts.of(user('light'), 3_000), 3_000), false)
   })
 
-  test('nobody is over it while half of the thread is free', () => {
+  test('no user is over it while half of the thread is free', () => {
     const accounts = new Accounts(0)
     for (let t = 0; t < 3_000; t++) {
       use(accounts, user('a'), 0.4, t, t + 1)
@@ -52,7 +52,7 @@ describe('a part of the last second', () => {
     assert.equal(accounts.isOver(accounts.of(user('b'), 3_000), 3_000), true)
   })
 
-  test('many addresses that nobody knows are together as one user', () => {
+  test('many unauthenticated addresses together count as one user', () => {
     const accounts = new Accounts(0)
     for (let t = 0; t < 3_000; t++) {
       use(accounts, address(`10.0.0.${t % 100}`), 0.9, t, t + 1)

@@ -53,7 +53,7 @@ test('it never falls below what it began with', () => {
   assert.equal(window.size, FIRST_RELISTS)
 })
 
-test('it is over when nobody has waited for a while', () => {
+test('it is over when no list has waited for a while', () => {
   const window = new RelistWindow()
   window.begin(0)
   window.tick(4_000, 1)

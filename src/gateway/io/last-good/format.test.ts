@@ -99,7 +99,7 @@ test('nothing of a record can be read in the file', () => {
   assert.ok(!text.includes(Buffer.from(planted).toString('base64').slice(0, 12)))
 })
 
-test('a length that lies makes nobody read far or take memory', () => {
+test('a wrong length makes the reader neither read far nor allocate much', () => {
   const bytes = sealed([{ name: 'a' }])
   const headerEnd = 10 + bytes.readUInt32BE(6)
   for (const at of [6, headerEnd]) {

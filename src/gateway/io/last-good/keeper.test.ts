@@ -165,7 +165,7 @@ test('a write that fails leaves nothing that fills the disk', async (t) => {
   assert.deepEqual(readdirSync(dir).sort(), ['objects', 'objects.previous'])
 })
 
-test('what a killed process has left half written is in nobody’s way', async (t) => {
+test('a file that a killed process has left half written does no harm', async (t) => {
   const { dir, keeper: start, restored } = kept(t)
   const keeper = start()
   keeper.current(true)

@@ -52,7 +52,7 @@ function upload(charge: Charge): {
   return { peer, stream, request, response, bytes: () => bytes }
 }
 
-test('of a client that nobody knows little is read ahead, of a user more', async () => {
+test('little is read ahead for an unauthenticated client, more for a user', async () => {
   const [stranger, user] = [upload(NOBODY), upload(ALICE)]
   await waitFor('both to be held back', () => stranger.request.isPaused() && user.request.isPaused())
   assert.equal(stranger.bytes(), roundUp(SERVER_LIMITS.initialConnectionWindowBytes))

@@ -30,7 +30,7 @@ function looked(connections: readonly Held[]): readonly Held[] {
   return connections.filter(({ ended }) => ended)
 }
 
-test('nobody is ended while all is within the bound', () => {
+test('no connection is ended while all is within the bound', () => {
   assert.deepEqual(looked(Array.from({ length: 100 }, (_, i) => held(`address ${i}`, 192 + 10))), [])
 })
 

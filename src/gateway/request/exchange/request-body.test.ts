@@ -113,7 +113,7 @@ describe('a body that is passed on', () => {
     assert.equal(read.client.credited, 1000)
   })
 
-  it('gives back what nobody wanted, as when there is no endpoint for it', () => {
+  it('gives back what was not sent, as when there is no endpoint for it', () => {
     const { client, record, body } = start()
     body.keep(CHUNK)
     body.end()

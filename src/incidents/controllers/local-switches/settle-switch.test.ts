@@ -52,13 +52,13 @@ test('unchanged objects take it, whatever it is; of two changes the stricter win
     ['in shadow', local('Freeze', { shadow: true }), BASE, object({ mode: 'Limited', reason: 'x' }), 'yield'],
     ['another object of this name', local('ReadOnly'), BASE, object({ mode: 'Off', exempt: [] }, 'v'), 'write'],
     ['another object of this name, frozen', local('ReadOnly'), BASE, object({ mode: 'Freeze' }, 'v'), 'yield'],
-    ['nobody knows what it was', local('Off'), undefined, object({ mode: 'Freeze' }), 'yield'],
+    ['it is not known what it was', local('Off'), undefined, object({ mode: 'Freeze' }), 'yield'],
   ]
   for (const [what, thrown, base, now, kind] of table)
     assert.equal(settleSwitch(thrown, base, now, NOW).kind, kind, what)
 })
 
-test('whichever of several replicas comes first: the strictest that somebody has set is in the object at the end', () => {
+test('whichever of several replicas comes first: the strictest mode that was set is in the object at the end', () => {
   const mode = fc.constantFrom(...DEGRADE_MODES)
   fc.assert(
     fc.property(fc.uniqueArray(mode, { minLength: 1 }), fc.func(fc.nat()), (modes, rank) => {

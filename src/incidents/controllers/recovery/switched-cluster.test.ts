@@ -6,7 +6,7 @@ import { readSwitch, slimCluster } from './switched-cluster.ts'
 
 const RECOVERY = { step: 'Freeze', since: '2026-01-01T00:00:00Z', startedFrom: 'Freeze', checks: [], waitingFor: '' }
 
-test('a status that somebody else has filled with anything stops neither the watch of all clusters nor the look at them', () => {
+test('arbitrary values in a status stop neither the watch of all clusters nor the look at them', () => {
   const anything: readonly unknown[] = [null, 1, 'x', [], [null], [1], {}, { a: null }]
   const statuses: readonly unknown[] = [
     ...anything,
@@ -27,7 +27,7 @@ test('a status that somebody else has filled with anything stops neither the wat
   }
 })
 
-test('a status.degrade.auto that somebody else has filled with anything does not stop the look at all clusters', () => {
+test('arbitrary values in status.degrade.auto do not stop the look at all clusters', () => {
   const status = { phase: 'Degraded', reason: 'x', since: '2026-01-01T00:00:00Z', action: 'Entered', mode: 'Limited' }
   for (const one of [null, 1, 'x', [], [null], {}, undefined]) {
     for (const auto of [one, { ...status, causes: one }, { ...status, phase: one }, { ...status, reason: one }]) {

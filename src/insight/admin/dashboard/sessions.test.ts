@@ -75,7 +75,7 @@ function made(secure = true): Made {
 
 const cookieOf = ({ headers }: PlainResponse): string => headers?.['set-cookie']?.split(';')[0] ?? ''
 
-test('who logs in ten thousand times ends their own sessions, and nobody else’s', async () => {
+test('a user that logs in ten thousand times ends only its own sessions', async () => {
   const sessions = made()
   const ann = cookieOf(await sessions.login('ann/token'))
   let bob = ''

@@ -21,7 +21,7 @@ async function fail(attempts: Attempts, address: string, times: number): Promise
   for (let i = 0; i < times; i++) await failOnce(attempts, address)
 }
 
-test('five failures of an address make it wait for the rest of a minute, and nobody else', async () => {
+test('five failures of an address make it wait for the rest of a minute, and no other address', async () => {
   const attempts = createLoginAttempts()
   assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0)
   await fail(attempts, '10.0.0.1', 4)
@@ -72,7 +72,7 @@ test('a hundred attempts of an address at once do not pass the count', async () 
   assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0, 'none has failed')
 })
 
-test('an address that is blocked for failures at other ports waits here, too, and nobody else', async () => {
+test('an address that is blocked for failures at other ports waits here, too, and no other address', async () => {
   const waits: Record<string, number> = { 'address 10.0.0.1': 7 }
   const attempts = createLoginAttempts({ waitSeconds: (source) => waits[source] ?? 0 })
   assert.equal(await waitSeconds(attempts, '10.0.0.1'), 7)

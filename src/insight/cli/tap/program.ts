@@ -16,20 +16,20 @@ export function addTap(program: Command, { out, err, now, done, terminal = NO_TE
     .argument('[cluster...]', 'metadata.name of UpstreamClusters; default: all')
     .option(
       '--user <user>',
-      'of the user, or who impersonates it; may be repeated, as all that names something',
+      'requests of the user, or of a user that impersonates it; this and the other filters may be repeated',
       collect,
       [],
     )
-    .option('--group <group>', 'of users in the group', collect, [])
-    .option('--user-agent <agent>', 'of clients with this User-Agent', collect, [])
+    .option('--group <group>', 'requests of users in the group', collect, [])
+    .option('--user-agent <agent>', 'requests of clients with this User-Agent', collect, [])
     .option('--verb <verbs>', 'get, list, watch, create ...', collect, [])
     .option('--resource <resources>', 'pods, pods/log, deployments.apps, pods/*', collect, [])
-    .option('-n, --namespace <namespaces>', 'of objects in the namespace', collect, [])
-    .option('--name <name>', 'of the object', collect, [])
-    .option('--path <path>', 'of requests that are not for a resource: /healthz, /openapi/*', collect, [])
+    .option('-n, --namespace <namespaces>', 'requests for objects in the namespace', collect, [])
+    .option('--name <name>', 'name of the object', collect, [])
+    .option('--path <path>', 'path of requests that are not for a resource: /healthz, /openapi/*', collect, [])
     .option('--code <codes>', 'status code, or 4xx', collect, [])
     .option('--reason <reasons>', 'why the gateway refused: rate-limited, degraded ...', collect, [])
-    .option('--address <cidr>', 'of clients at the address or in the range', collect, [])
+    .option('--address <cidr>', 'requests of clients at the address or in the range', collect, [])
     .option('--refused', 'only requests that the gateway refused', false)
     .option('--slow <duration>', 'only requests that took at least this long')
     .option('--started', 'requests also when they begin', false)

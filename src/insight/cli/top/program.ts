@@ -12,7 +12,7 @@ export function addTop(program: Command, { out, done }: CommandContext): void {
     .description('top talkers, refreshed in place (q quits); printed once if there is no terminal')
     .addOption(new Option('--by <dimension>', 'what to tell requests apart by').choices(BY).default('user'))
     .addOption(new Option('--sort <number>', 'what to sort by').choices(SORTS).default('requests'))
-    .addOption(new Option('--minutes <n>', 'of the last minutes').choices(['1', '5', '60']).default('1'))
+    .addOption(new Option('--minutes <n>', 'how many minutes to look back').choices(['1', '5', '60']).default('1'))
     .option('--limit <n>', 'rows', '20')
     .option('--cluster <name>', 'only requests to this UpstreamCluster; default: to all')
     .addOption(new Option('-o, --output <format>', 'json asks once').choices(['text', 'json']).default('text'))

@@ -32,7 +32,7 @@ test('every error is told at once', () => {
   ])
 })
 
-test('errors name a parameter as whoever reads them knows it', () => {
+test('errors name a parameter as the caller knows it', () => {
   const { errors } = readTapQuery(new URLSearchParams('maxRps=0&started=true&code=4xx'), (name) => `--${name}`)
   assert.deepEqual(errors, [
     '--maxRps "0" must be a whole number from 1 to 1000',

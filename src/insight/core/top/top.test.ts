@@ -80,7 +80,7 @@ function assertBounds({ names, rows, missing }: Sketch, stream: Stream): void {
   }
 }
 
-test('sums lie within their errors, errors are at most 1/m of all weight, and nobody who has more is lost', () => {
+test('sums lie within their errors, errors are at most 1/m of all weight, and no name with more than that is lost', () => {
   fc.assert(
     fc.property(streams, (stream) => {
       const sketch = sketchOf(stream)

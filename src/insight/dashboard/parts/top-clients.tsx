@@ -80,7 +80,7 @@ export function TopClients({ cluster }: { readonly cluster: string }): VNode | n
           </select>
         </div>
       </div>
-      {data.rows.length === 0 ? <Nothing>Nobody has asked.</Nothing> : <Rows top={data} sort={sort} />}
+      {data.rows.length === 0 ? <Nothing>No requests.</Nothing> : <Rows top={data} sort={sort} />}
       <Command does="More of it, on the command line" line={line} />
     </section>
   )

@@ -13,7 +13,7 @@ function takeAll(budget: Budget, nowMs: number): number {
 }
 
 describe('take', () => {
-  test('a budget that nobody has used for an hour gives one burst, and not what came in meanwhile on top', () => {
+  test('a budget that was not used for an hour gives one burst, and not what was added meanwhile', () => {
     const budget = new Budget({ burst: 5, perSecond: 1 }, 0)
     assert.equal(takeAll(budget, 3_600_000), 5)
     assert.equal(takeAll(budget, 3_600_999), 0)

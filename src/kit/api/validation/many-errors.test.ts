@@ -6,7 +6,7 @@ import { createSchemaCheck } from './schema-errors.ts'
 const MOST = 1_000
 const MANY = 5_000
 
-test('of many errors and warnings 1,000 each are kept, and the others counted', () => {
+test('1,000 errors and 1,000 warnings are kept, and the others counted', () => {
   const errors = new FieldErrors()
   for (let i = 0; i < MANY; i++) {
     errors.invalid(`a[${i}]`, 'is wrong', '')

@@ -47,7 +47,7 @@ function of<T>(...parts: readonly T[]): Parts<T> {
 }
 
 describe('durations', () => {
-  test('buckets are added, and only then is there a quantile: the mean of two quantiles is that of nobody', () => {
+  test('buckets are added before the quantile is computed: the mean of two quantiles is the quantile of neither', () => {
     const fast = durationsOf(Float64Array.of(99, 0, 0), 99)
     const slow = durationsOf(Float64Array.of(0, 0, 1), 1)
     assert.deepEqual(
@@ -188,7 +188,7 @@ describe('changes', () => {
       ],
     ],
     [
-      'of one replica alone no user or credential is named',
+      'no user or credential is named when there is only one replica',
       [[down(9_000, 'x'), down(1_000)]],
       [down(9_000, 'x'), down(1_000)],
     ],
@@ -392,7 +392,7 @@ describe('a cluster', () => {
       '10 at once (each of 2 replicas)',
     ],
     [
-      'of each user: nothing to fill',
+      'for each user: nothing to fill',
       [
         { ...limit, fill: null },
         { ...limit, fill: null },

@@ -37,7 +37,7 @@ describe('when there are more than places', () => {
     assert.deepEqual(fill(new Places<Item>(4, NEWEST), ['a1', 'a2', 'a3', 'a4', 'b1', 'c1'], busy), ['a3', 'a4'])
   })
 
-  test('whoever is alone has all of it, and gives up its own', () => {
+  test('a source that is alone has all of it, and gives up its own', () => {
     assert.deepEqual(fill(new Places<Item>(3, NEWEST), ['a1', 'a2', 'a3', 'a4']), ['a1'])
     assert.deepEqual(
       fill(new Places<Item>(3, NEWEST), ['a1', 'a2', 'a3', 'a4'], (name) => name !== 'a4'),
@@ -46,7 +46,7 @@ describe('when there are more than places', () => {
     )
   })
 
-  test('of sources with as many each, one that is idle goes: the newcomer, when all others wait for something', () => {
+  test('among sources with equally many, an idle item goes: the newcomer, when all others wait for something', () => {
     assert.deepEqual(
       fill(new Places<Item>(3, NEWEST), ['a1', 'b1', 'c1', 'd1', 'e1'], (name) => name < 'd'),
       ['d1', 'e1'],
@@ -57,7 +57,7 @@ describe('when there are more than places', () => {
     )
   })
 
-  test('of sources with as many each, the newcomer goes where the others are to go on, and otherwise as before', () => {
+  test('among sources with equally many, the newcomer goes where the others are to go on, and otherwise as before', () => {
     const room = (capacity: number): Places<Item> =>
       new Places<Item>(capacity, { newestFirst: true, newcomersLeave: true })
     assert.deepEqual(fill(room(3), ['a1', 'b1', 'c1', 'd1', 'e1']), ['d1', 'e1'])
@@ -72,7 +72,7 @@ describe('when there are more than places', () => {
     assert.equal(left.toGiveUp()?.name, 'c1')
   })
 
-  test('of those in use the oldest goes, where nothing else is said', () => {
+  test('the oldest of those in use goes, where nothing else is said', () => {
     assert.deepEqual(
       fill(new Places<Item>(2), ['a1', 'a2', 'a3', 'b1'], () => true),
       ['a1', 'a2'],

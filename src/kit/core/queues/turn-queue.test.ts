@@ -90,7 +90,7 @@ describe('turns', () => {
     assert.deepEqual(takeAll(queue), ['a1', 'a2'])
   })
 
-  test('whoever waits is taken after at most as many others as there are sources, for each of its own before it', () => {
+  test('an item is taken after at most as many others as there are sources, for each item of its own source before it', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 60 }), (sources) => {
         const queue = new TurnQueue<Item>()

@@ -28,7 +28,7 @@ test('a user, whatever the name', () => {
   assert.notEqual(userSource('prod', 'a'), addressSource('a'))
 })
 
-test('a name is somebody else in another cluster, and cannot pretend to be of it', () => {
+test('the same name in another cluster is another source, and cannot be forged', () => {
   assert.notEqual(userSource('a', 'alice'), userSource('b', 'alice'))
   assert.notEqual(userSource('b', 'alice" of cluster "a'), userSource('a', 'alice'))
 })

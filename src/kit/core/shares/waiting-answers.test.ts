@@ -66,7 +66,7 @@ function setUp(capacity = CAPACITY) {
   return { shared, all, settle, charges: () => charges }
 }
 
-test('memory is charged to whoever asked, as long as it waits', () => {
+test('memory is charged to the source that asked, as long as it waits', () => {
   const { shared, all, charges } = setUp()
   const answer = new Answer(all, 'a')
   for (const [queued, charged] of [

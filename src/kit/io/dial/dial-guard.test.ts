@@ -62,7 +62,7 @@ test('a name that had other addresses when it was allowed is refused at the next
   await agent.close()
 })
 
-test('of several addresses those that are allowed are used, for one address as for all', async () => {
+test('among several addresses those that are allowed are used, for one address as for all', async () => {
   const guarded = guard(['127.0.0.1'], resolver(['169.254.169.254', '127.0.0.1', '::1'])).to('kube.example.com', port)
   for (const autoSelectFamily of [true, false]) {
     const socket = connect({ host: guarded.host, port, lookup: guarded.lookup, autoSelectFamily })

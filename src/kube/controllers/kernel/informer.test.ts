@@ -18,7 +18,7 @@ function pod(name: string, uid: string, text: string): JsonObject {
   return { metadata: { namespace: 'default', name, uid }, text }
 }
 
-test('one that was deleted and created again while nobody listened is another one', () => {
+test('an object that was deleted and created again while the watch was down is another one', () => {
   const gone: string[] = []
   const befores: (string | undefined)[] = []
   const informer = informerOf<string>({

@@ -270,7 +270,7 @@ test('entries are sorted: appliers, then updaters, by time and name; a write tha
   assert.deepEqual(update(three, 'a', '2026-01-01T00:01:00Z', three['spec'] as JsonObject), three)
 })
 
-test('managedFields that nobody understands are replaced by those that are stored', () => {
+test('unreadable managedFields are replaced by those that are stored', () => {
   const live = apply(undefined, 'a', { text: 'aa' })
   const stored = (live['metadata'] as JsonObject)['managedFields']
   const writing = {

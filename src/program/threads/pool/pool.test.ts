@@ -398,7 +398,7 @@ describe('pod protection for the threads', () => {
     assert.deepEqual(released, [reservation])
   })
 
-  it('passes scale-downs on, and answers back to the thread; without a ledger nobody can say', async () => {
+  it('passes scale-downs on, and answers back to the thread; without a ledger the answer is unknown', async () => {
     const { gate, answers } = heldGate()
     const { fake } = await started(2, gate)
     fake(1).say({ type: 'call', id: 9, name: 'scaleDown', argument: question })

@@ -169,7 +169,7 @@ describe('in simulated time', () => {
     assert.ok(Math.min(...endedMs.slice(100)) < 300)
   })
 
-  test('exec, attach, port-forward and logs may run as long as whoever stops the gateway waits', async () => {
+  test('exec, attach, port-forward and logs may run as long as the service manager waits', async () => {
     const { endedMs, goOn, ended, running } = drain([{ isWatch: false, ageMs: OLD_MS }, ...watches(10)])
     await goOn(DRAIN_MS)
     assert.equal(endedMs[0], Number.POSITIVE_INFINITY)

@@ -50,7 +50,7 @@ test('by resourceVersion: only when asked for, and when the stream has come to w
   assert.equal(world.reads, 1)
 })
 
-test('by resourceVersion: at most one read in five seconds, and one more after whoever needs it', async (t) => {
+test('by resourceVersion: at most one read in five seconds, and one more for a caller that comes later', async (t) => {
   const { world, time, pass } = start(t, 'ResourceVersion')
   for (let i = 0; i < 99; i++) {
     time.need(world.ms * 1000 - 1_000_000)

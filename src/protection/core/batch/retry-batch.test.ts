@@ -255,7 +255,7 @@ test('what is over its deadline is not executed', async () => {
   )
 })
 
-test('a write that hangs is given up when nobody waits for it, and the key goes on', async () => {
+test('a write that hangs is given up when no request waits for it, and the key goes on', async () => {
   const bench = new Bench({}, [{ latencyMs: 0, outcome: 'hangs' }])
   bench.submit('a', 1, { deadlineMs: 400 })
   await bench.time.advance(100)
@@ -275,7 +275,7 @@ test('a write that hangs is given up after its timeout; who has time tries again
   assert.deepEqual(bench.late, [1])
 })
 
-test('a failure is told at once; persistent requests try again, later and later, and hold up nobody', async () => {
+test('a failure is reported at once; persistent requests retry, later and later, and hold up no other request', async () => {
   const failing: Script = { latencyMs: 0, outcome: 'failed' }
   const bench = new Bench({ retryJitterMs: 0 }, [failing, failing, failing])
   bench.submit('a', 1, { persistent: true, deadlineMs: 60_000 })
@@ -331,7 +331,7 @@ test('shutdown answers everybody and leaves nothing behind', async () => {
   assert.deepEqual([bench.late, bench.time.timers], [[1], 0])
 })
 
-test('a batch lasts from its first write until nobody of it waits any more, whatever came of it', async () => {
+test('a batch lasts from its first write until none of its requests waits, whatever the outcome', async () => {
   const conflict = { latencyMs: 5, outcome: 'conflict' } as const
   const bench = new Bench({ retryJitterMs: 0 }, [conflict, conflict])
   bench.submit('a', 1)

@@ -103,7 +103,7 @@ test('who has no protector, and who keeps it', () => {
   for (const [kind, object, expected] of rows) assert.equal(minAvailable(requirementOf(object, kind)), expected)
 })
 
-test('what nobody can tell is said', () => {
+test('what cannot be determined is reported', () => {
   const rows: readonly (readonly [JsonObject, string])[] = [
     [workload({ replicas: 'many' }), '.spec.replicas is not a number of pods'],
     [workload({ replicas: -1 }), '.spec.replicas is not a number of pods'],

@@ -200,7 +200,7 @@ test('one pod written down twice is one deletion', () => {
   assert.deepEqual(bucketsOf(status), [{ ...joined, counter: 2, podUIDs: ['w'] }, single(5, 'u')])
 })
 
-test('of cells that share an id the one with fewest pods counts, and the deletions of both', () => {
+test('among cells that share an id the one with fewest pods counts, and the deletions of both', () => {
   const status = summarize([cellOf(9, [single(1, 'u')]), cellOf(5, [single(2, 'w')])], LIMITS, NOW)
   assert.equal(status.cells.length, 1)
   assert.equal(status.summary.estimatedAvailableReplicas, 3)

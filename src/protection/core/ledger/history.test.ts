@@ -99,7 +99,7 @@ test('refusals write nothing and have the numbers', () => {
   assert.deepEqual(details[1], { result: 'Retry', startTime: '', count: 6, lag: 1, required: 5 })
 })
 
-test('D26: a cell that nobody counts appears only with a deletion in it', () => {
+test('D26: a cell without counts appears only with a deletion in it', () => {
   const denied = apply(protectorOf(6, cellOf(6)), [reserve('u', { cell: 'new' }), release('u', at(0)), note('w')])
   assert.deepEqual(
     denied.protector.status?.cells.map(({ cellID }) => cellID),

@@ -82,7 +82,7 @@ describe('one ConfigMap', () => {
     assert.equal(behind.fact().seen, 'current')
   })
 
-  test('a clock that is ahead by an hour does not hide that nobody writes', () => {
+  test('a clock that is ahead by an hour does not hide that the status is no longer written', () => {
     const status = followed()
     status.onReplace([written(3_600_000)])
     assert.equal(status.fact().seen, 'current')
@@ -90,7 +90,7 @@ describe('one ConfigMap', () => {
     assert.equal(status.fact().seen, 'stale')
   })
 
-  test('a label of somebody else is not a write of the autoscaler', () => {
+  test('a label set by another client is not a write of the autoscaler', () => {
     const status = followed()
     const object = written()
     status.onReplace([object])
@@ -140,7 +140,7 @@ describe('one ConfigMap', () => {
     assert.deepEqual([status.fact().seen, status.unreadable], ['unreadable', 2])
   })
 
-  test('somebody who writes again and again has it read every five seconds, the last one in the end', (t) => {
+  test('a writer that writes again and again has it read every five seconds, and the last write in the end', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const status = followed()
     status.onReplace([written()])
@@ -235,7 +235,7 @@ describe('several clusters', () => {
     await waitFor('the other ConfigMap', () => world.statuses.get('a')?.seen === 'unreadable')
     world.settings.delete('a')
     world.statuses.update(new Set(['a']))
-    await waitFor('nobody to follow it', () => world.followers().every((count) => count === 0))
+    await waitFor('the last follower to stop', () => world.followers().every((count) => count === 0))
     world.settings.set('b', SETTINGS)
     world.statuses.update()
     assert.notEqual(world.statuses.get('b'), undefined)

@@ -98,7 +98,7 @@ test('a MachinePool has only nodes: each replica may be without one for ten minu
   assert.deepEqual(evaluate({ ...pool, nodes: 3 }, first.memory, NOW + 600_000).correction?.replicas, 3, 'one came')
 })
 
-test('of a MachinePool only what has no instance is taken back: the cloud may choose a node', () => {
+test('a MachinePool gives back only what has no instance: the cloud may choose a node', () => {
   const pool = group({ replicas: 4, nodes: 1, instances: 3, machines: undefined })
   const known = { replicas: 4, failed: new Set<string>(), missingSinceMs: [0, 0, 0] }
   const evaluation = evaluate(pool, known)

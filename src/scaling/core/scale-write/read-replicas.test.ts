@@ -74,7 +74,7 @@ describe('PUT', () => {
     ['null is absent', JSON_TYPE, '{"spec":{"replicas":null}}', 1],
     ['a Scale without replicas has none', JSON_TYPE, '{"spec":{}}', 0, SCALE],
     ['what others make of it is theirs to say', JSON_TYPE, '{"spec":{}}', 'ask-upstream', MACHINES],
-    ['of others, if it is there', JSON_TYPE, '{"spec":{"replicas":3}}', 3, MACHINES],
+    ['other resources, if it is there', JSON_TYPE, '{"spec":{"replicas":3}}', 3, MACHINES],
     ['Replicas is another field', JSON_TYPE, '{"spec":{"Replicas":9}}', 1],
     ['a text', JSON_TYPE, '{"spec":{"replicas":"3"}}', 'unreadable'],
     ['a fraction', JSON_TYPE, '{"spec":{"replicas":1.5}}', 'ask-upstream'],
@@ -186,7 +186,7 @@ describe('protocol buffers', () => {
     ['a text where the number belongs', sealed(Buffer.from([0x0a, 0x01, 0x33])), 'ask-upstream'],
     ['cut off', sealed(replicas(3)).subarray(0, -1), 'ask-upstream'],
     ['no magic bytes', Buffer.from('{"spec":{"replicas":3}}'), 'ask-upstream'],
-    ['of another kind than Kubernetes has', sealed(replicas(3)), 'ask-upstream', MACHINES],
+    ['a kind that Kubernetes does not have', sealed(replicas(3)), 'ask-upstream', MACHINES],
   ]
   for (const [name, body, expected, target] of rows)
     test(name, () => assert.equal(short(read('update', PROTOBUF, body, target)), expected))
@@ -215,7 +215,7 @@ describe('bodies that are meant to be misread', () => {
     assert.equal(short(read('update', YAML, deep)), 'ask-upstream')
   })
 
-  test('a number that no float holds, in a field that nobody reads', () => {
+  test('a number that no float holds, in a field that is not read', () => {
     assert.equal(short(read('update', JSON_TYPE, '{"a":1e999,"spec":{"replicas":1}}')), 'ask-upstream')
   })
 

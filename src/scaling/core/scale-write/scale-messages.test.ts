@@ -20,7 +20,7 @@ function planOf(certain: readonly PlannedPod[], count = 0, open: readonly Planne
   return { from: 8, to: 2, sets: [set], notes: [] }
 }
 
-test('certain ones by name, of the others so many of which, and nothing where nobody goes', () => {
+test('certain ones by name, the others by number, and nothing where no pod goes', () => {
   assert.deepEqual(leavingWarnings(CHANGE, planOf([]), true), [])
   assert.deepEqual(leavingWarnings(CHANGE, planOf(podsOf(1)), true), [
     'deployments/web: 8 -> 2 replicas deletes 1 pod: web-0',

@@ -50,7 +50,7 @@ test('an API server that comes back with none of the objects served from disk is
   assert.deepEqual(await warnings(t, cluster('staging', '3')), empty)
 })
 
-test('of which Secrets a version has the bytes is known after a restart, too', async (t) => {
+test('which Secrets a version was made from is known after a restart, too', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-kept-'))
   t.after(() => rmSync(dir, { recursive: true }))
   const log: Logger = { debug() {}, info() {}, warn() {}, error() {} }
