@@ -39,7 +39,7 @@ beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] })
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
   const authenticate = (_peer: Peer, _head: HeaderList, webhook: string, token: string | undefined): WebhookCaller =>
-    webhook === '/admission' ? (CALLERS[token ?? ''] ?? 'nobody') : 'nobody'
+    webhook === '/admission' ? (CALLERS[token ?? ''] ?? 'unauthenticated') : 'unauthenticated'
   handler = createWebhookHandler({ authenticate, kinds: SCHEME, pem: nodePemChecks, clusters: () => [], log })
 })
 afterEach(() => mock.timers.reset())
