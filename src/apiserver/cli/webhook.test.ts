@@ -25,7 +25,10 @@ test('the token is the one that the webhook takes, the CA that of its certificat
   const texts: string[] = []
   const err = (line: string): void => assert.fail(line)
   const out = (text: string): void => void texts.push(text)
-  assert.equal(printControlWebhook({ kinds: CUSTOM_KINDS, dataDir, url: 'https://gateway:9443/', port: 9443, out, err }), 0)
+  assert.equal(
+    printControlWebhook({ kinds: CUSTOM_KINDS, dataDir, url: 'https://gateway:9443/', port: 9443, out, err }),
+    0,
+  )
   const [first] = parse(texts.join('')).webhooks
   assert.equal(Buffer.from(first.clientConfig.caBundle, 'base64').toString(), caPem)
   const [, token = ''] = first.clientConfig.url.split('https://gateway:9443/admission/')

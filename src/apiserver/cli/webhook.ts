@@ -34,7 +34,9 @@ export function printControlWebhook(options: ControlWebhookOptions): number {
     const token = createWebhookTokens(readControlTokenKey(pki)).tokenOf(PATH)
     const caBundle = Buffer.from(readTextFile(caCertificate)).toString('base64')
     const clientConfig = { ...whereOf(options, `${PATH}/${token}`), caBundle }
-    options.out(stringify(webhookConfiguration(clientConfig, options.kinds), { lineWidth: 0, aliasDuplicateObjects: false }))
+    options.out(
+      stringify(webhookConfiguration(clientConfig, options.kinds), { lineWidth: 0, aliasDuplicateObjects: false }),
+    )
     return 0
   })
 }

@@ -72,8 +72,8 @@ export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyP
   const issuer = new X509Certificate(ca.certPem)
   const spki = publicKeyOf(keyPem)
   const extensions = extensionsOf(issuer, spki, options)
-  const parts = { subject: nameOf(subject), issuer: subjectOf(issuer), spki, dates: validity(options), extensions }
-  return { certPem: signed(parts, ca.keyPem), keyPem }
+  const unsigned = { subject: nameOf(subject), issuer: subjectOf(issuer), spki, dates: validity(options), extensions }
+  return { certPem: signed(unsigned, ca.keyPem), keyPem }
 }
 
 /** A serving certificate for these names and addresses; the first is its common name. */
@@ -157,7 +157,7 @@ function validity(options: { days?: number; notBefore?: Date; notAfter?: Date })
 }
 
 /** What is signed, but for the serial number. */
-interface Parts {
+interface ToBeSigned {
   readonly subject: forge.asn1.Asn1
   readonly issuer: forge.asn1.Asn1
   /** SubjectPublicKeyInfo, DER. */
@@ -167,7 +167,7 @@ interface Parts {
 }
 
 /** forge only knows RSA keys: it gets a placeholder, and key, issuer and algorithm are put in their places in the TBSCertificate (RFC 5280 section 4.1). */
-function signed({ subject, issuer, spki, dates, extensions }: Parts, signerPem: string): string {
+function signed({ subject, issuer, spki, dates, extensions }: ToBeSigned, signerPem: string): string {
   const signer = createPrivateKey(signerPem)
   if (!canSign(signer)) throw new Error(`a key of type ${signer.asymmetricKeyType} cannot sign certificates`)
   const certificate = forge.pki.createCertificate()

@@ -37,7 +37,7 @@ test('a few requests tell nothing of errors, refusals or latency', () => {
   assert.deepEqual(troubles({ requestsPerSecond: 0.1, errorRatio: 1, refusedRatio: 1, p99: 60_000 }), [])
 })
 
-test('a switch is shown, but alone is no trouble; what weighs more comes first', () => {
+test('a switch is shown, but alone is not a trouble; what weighs more comes first', () => {
   assert.equal(isHurting({ troubles: ['degraded'] }), false)
   assert.equal(isHurting({ troubles: ['degraded', 'slow'] }), true)
   assert.ok(weightOf(['down']) > weightOf(['errors', 'credentials', 'endpoints', 'refused', 'degraded', 'slow']))
