@@ -38,38 +38,36 @@ const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING
  */
 export function protectStatus(options: ProtectStatusOptions): Promise<number> {
   const { name, allNamespaces, now, out, err } = options
-  return withControlPlane(
-    { ...options, needs: 'get and list of podprotectors', kind: POD_PROTECTORS },
-    async (client) => {
-      if (allNamespaces && name !== undefined) {
-        throw new UserError('a name and --all-namespaces are both given', 'give -n NAMESPACE with the name')
-      }
-      if (allNamespaces && options.namespace !== undefined) {
-        throw new UserError('--namespace and --all-namespaces are both given', 'give one of the two')
-      }
-      const namespace = allNamespaces ? '' : (options.namespace ?? 'default')
-      const all = [...(await listProtectors(client, namespace)).values()]
-      const chosen = all.filter(({ protector }) => name === undefined || protector.metadata.name === name)
-      const ungenerated = await generatorFaults(client)
-      for (const fault of ungenerated) err(`error: ${fault}\n`)
-      if (chosen.length === 0) throw noneFound(namespace, name)
-      chosen.sort((a, b) => (a.key < b.key ? -1 : 1))
-      const faults = await cellFaults(client, now())
-      const known = faults ?? new Map<string, CellFault>()
-      out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, known, now()))]))
-      if (faults === undefined) {
-        err('warning: no UpstreamClusters are visible here: it is not known whether each cell is still counted\n')
-      }
-      for (const { key, fault } of chosen) if (fault !== '') err(`warning: PodProtector ${key}: ${fault}\n`)
-      const below = chosen.filter(isBelow)
-      for (const { key, protector } of below) err(`error: PodProtector ${key} ${whyBelow(protector)}\n`)
-      const broken = [...known].filter(([cell]) => chosen.some(({ protector }) => concerns(protector, cell)))
-      for (const [cell, { since, message }] of broken) {
-        err(`error: the pods of cell ${cell} are not counted${since === '' ? '' : ` since ${since}`}: ${message}\n`)
-      }
-      return below.length + broken.length + ungenerated.length > 0 ? 1 : 0
-    },
-  )
+  const asked = { ...options, needs: 'get and list of podprotectors', kind: POD_PROTECTORS }
+  return withControlPlane(asked, async (client) => {
+    if (allNamespaces && name !== undefined) {
+      throw new UserError('a name and --all-namespaces are both given', 'give -n NAMESPACE with the name')
+    }
+    if (allNamespaces && options.namespace !== undefined) {
+      throw new UserError('--namespace and --all-namespaces are both given', 'give one of the two')
+    }
+    const namespace = allNamespaces ? '' : (options.namespace ?? 'default')
+    const all = [...(await listProtectors(client, namespace)).values()]
+    const chosen = all.filter(({ protector }) => name === undefined || protector.metadata.name === name)
+    const ungenerated = await generatorFaults(client)
+    for (const fault of ungenerated) err(`error: ${fault}\n`)
+    if (chosen.length === 0) throw noneFound(namespace, name)
+    chosen.sort((a, b) => (a.key < b.key ? -1 : 1))
+    const faults = await cellFaults(client, now())
+    const known = faults ?? new Map<string, CellFault>()
+    out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, known, now()))]))
+    if (faults === undefined) {
+      err('warning: no UpstreamClusters are visible here: it is not known whether each cell is still counted\n')
+    }
+    for (const { key, fault } of chosen) if (fault !== '') err(`warning: PodProtector ${key}: ${fault}\n`)
+    const below = chosen.filter(isBelow)
+    for (const { key, protector } of below) err(`error: PodProtector ${key} ${whyBelow(protector)}\n`)
+    const broken = [...known].filter(([cell]) => chosen.some(({ protector }) => concerns(protector, cell)))
+    for (const [cell, { since, message }] of broken) {
+      err(`error: the pods of cell ${cell} are not counted${since === '' ? '' : ` since ${since}`}: ${message}\n`)
+    }
+    return below.length + broken.length + ungenerated.length > 0 ? 1 : 0
+  })
 }
 
 function noneFound(namespace: string, name: string | undefined): UserError {
