@@ -2,8 +2,7 @@
 // its answer. CPU time; `node bench/micro/list-cost.ts`
 
 import { listRequestOf } from '../../src/gateway/core/list-cost/list-request.ts'
-import { ListSizes } from '../../src/gateway/core/list-cost/list-sizes.ts'
-import { seenOf } from '../../src/gateway/core/list-cost/seen.ts'
+import { ListSizes, seenOf } from '../../src/gateway/core/list-cost/list-sizes.ts'
 import { checkList } from '../../src/gateway/core/policy/list-guard.ts'
 import { parseRequestInfo } from '../../src/gateway/core/request/request-info.ts'
 

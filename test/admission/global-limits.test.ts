@@ -12,7 +12,7 @@ import type { ReplicaPart } from '../../src/gateway/core/limits/global-replicas.
 import { redisAddress } from '../../src/gateway/io/redis/address.ts'
 import { limitName } from '../../src/gateway/io/redis/limits.ts'
 import { textOf } from '../../src/gateway/metrics/exposition.ts'
-import { exposeGlobalLimits } from '../../src/gateway/metrics/global-limit-series.ts'
+import { exposeGlobalLimits } from '../../src/gateway/metrics/main-thread-series.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import {
   type LimitReplica,

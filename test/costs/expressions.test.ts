@@ -40,7 +40,7 @@ const BOUNDED: Readonly<Record<string, readonly [expressions: number, reason: st
   ],
   'src/program/wiring/tracing.ts': [1, "the operator's flag"],
   'src/cli/import/kubeconfig.ts': [2, 'a process of its own, of the user who starts it'],
-  'src/protection/cli/install-probe.ts': [1, 'a process of its own, of the user who starts it'],
+  'src/protection/cli/install.ts': [1, 'a process of its own, of the user who starts it'],
   'src/protection/cli/pod.ts': [1, 'a process of its own, of the user who starts it'],
   'src/kube/controllers/events/event-recorder.ts': [1, 'a name of at most 253 characters'],
 }

@@ -13,7 +13,7 @@ import { UPSTREAM_CLUSTERS } from '../../src/gateway/api/upstream-cluster-kind.t
 import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
 import { ClusterTable } from '../../src/gateway/state/clusters.ts'
 import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../../src/incidents/api/cluster-health.ts'
-import { type DegradeRecovery, startDegradeRecovery } from '../../src/incidents/controllers/recovery/recovery.ts'
+import { type RecoveryController, startDegradeRecovery } from '../../src/incidents/controllers/recovery/recovery.ts'
 import { RECOVERY_MANAGER } from '../../src/incidents/controllers/recovery/recovery-writer.ts'
 import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
 import { type Clock, SILENT } from '../../src/kit/api/ports.ts'
@@ -44,7 +44,7 @@ class World implements ClusterHealth {
   nodesKnown = true
   /** How often somebody has looked at the nodes. */
   looks = 0
-  readonly #running: DegradeRecovery[] = []
+  readonly #running: RecoveryController[] = []
 
   constructor() {
     const store = openSqliteStore({ file: ':memory:', key: undefined })
@@ -89,7 +89,7 @@ class World implements ClusterHealth {
     live.endpoints.onProbe(endpoint, true, '', live.compiled.healthCheck, clock.monotonic())
   }
 
-  replica(replica: string, leadership: Leading = leadAlone(SILENT)): DegradeRecovery {
+  replica(replica: string, leadership: Leading = leadAlone(SILENT)): RecoveryController {
     const { client, clusters } = this
     const started = startDegradeRecovery({
       client,

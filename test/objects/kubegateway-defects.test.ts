@@ -305,7 +305,7 @@ describe('objects', () => {
       clusters,
       upstreams,
       contexts: new TlsContexts({ cert: pair.certPem, key: pair.keyPem }),
-      probes: { change: quiet, probeNow: quiet, firstRound: () => Promise.resolve(), stop: quiet },
+      probes: { change: quiet },
       clock: { now: () => 0, monotonic: () => 0 },
       log: { debug: quiet, info: quiet, warn: quiet, error: () => failures++ },
     })

@@ -162,7 +162,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'protection/core/batch/waiting': 59,
     },
     otherwise: {
-      'kit/core/shares/long-held': 'Places, filled by Shares',
+      'kit/core/shares/shared-resource': 'Places, filled by Shares',
       'gateway/core/admission/held': 'what flow control has taken for one request',
       'kube/core/answers/held-bytes': 'a sum',
       'kube/core/answers/call-errors': 'errors',

@@ -42,11 +42,6 @@ function without(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-export function finalizersOf(object: JsonObject): readonly string[] {
-  const finalizers = metadataOf(object)['finalizers']
-  return Array.isArray(finalizers) ? finalizers.filter((name): name is string => typeof name === 'string') : []
-}
-
 export function isBeingDeleted(object: JsonObject): boolean {
   return metaText(object, 'deletionTimestamp') !== ''
 }

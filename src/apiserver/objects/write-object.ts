@@ -2,7 +2,7 @@
 // validation (apiserver/pkg/registry/rest: create.go, update.go; apiextensions customresource/strategy.go).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { finalizersOf, type JsonObject } from '../../kit/api/json/json-object.ts'
 import { asCause, errorText } from '../../kit/api/validation/field-causes.ts'
 import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
 import { sameJson } from '../../kit/core/text/same-json.ts'
@@ -11,15 +11,7 @@ import { invalid } from '../../kube/api/status.ts'
 import { forbidden, invalidValue } from '../../kube/core/objects/field-error.ts'
 import { goQuote } from '../../kube/core/objects/go-values.ts'
 import { validateShape } from '../../kube/core/objects/structural-schema.ts'
-import {
-  finalizersOf,
-  isBeingDeleted,
-  metadataOf,
-  metaNumber,
-  metaText,
-  withFields,
-  withMetadata,
-} from './object-metadata.ts'
+import { isBeingDeleted, metadataOf, metaNumber, metaText, withFields, withMetadata } from './object-metadata.ts'
 import { isBuiltIn } from './write-object-decode.ts'
 
 export type Subresource = '' | 'status'

@@ -1,8 +1,8 @@
 // The writes that remove objects, all in one transaction.
 
+import { finalizersOf } from '../../kit/api/json/json-object.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { StoredObject, StoreWrite } from '../api/object-store.ts'
-import { finalizersOf } from '../objects/object-metadata.ts'
 import type { RegistryContext } from './context.ts'
 import { markedForDeletion } from './finalizers.ts'
 import { contentsOf, isNamespace, terminating, waitingNamespace } from './namespaces.ts'

@@ -1,12 +1,12 @@
 // DELETE of one object (registry/generic/registry/store.go Delete): at once, or marked until its finalizers are gone.
 
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { finalizersOf, type JsonObject } from '../../kit/api/json/json-object.ts'
 import { sameJson } from '../../kit/core/text/same-json.ts'
 import type { ObjectName } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { Status } from '../../kube/api/status.ts'
 import { StoreConflict, type StoredObject } from '../api/object-store.ts'
-import { finalizersOf, isBeingDeleted, metaNumber, metaText } from '../objects/object-metadata.ts'
+import { isBeingDeleted, metaNumber, metaText } from '../objects/object-metadata.ts'
 import { conflict, detailsOf, MODIFIED } from '../objects/registry-errors.ts'
 import type { RegistryContext } from './context.ts'
 import type { DeleteOptions } from './deletion-options.ts'

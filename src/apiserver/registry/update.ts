@@ -2,7 +2,7 @@
 // (apiserver/pkg/endpoints/handlers/update.go, registry/generic/registry/store.go Update).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { finalizersOf, type JsonObject } from '../../kit/api/json/json-object.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 import { sameJson } from '../../kit/core/text/same-json.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
@@ -12,7 +12,7 @@ import { invalid, statusError } from '../../kube/api/status.ts'
 import { invalidValue } from '../../kube/core/objects/field-error.ts'
 import { trackUpdate } from '../../kube/core/objects/managed-fields.ts'
 import { StoreConflict, type StoredObject } from '../api/object-store.ts'
-import { finalizersOf, isOver, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
+import { isOver, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
 import { conflict, MODIFIED, notFound, unclassified } from '../objects/registry-errors.ts'
 import { type Others, type Subresource, updatedObject, validate } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'

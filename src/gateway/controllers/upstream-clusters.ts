@@ -32,7 +32,7 @@ export interface UpstreamClustersDeps {
   readonly clusters: ClusterTable
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts
-  readonly probes: EndpointProbes
+  readonly probes: Pick<EndpointProbes, 'change'>
   /** Servers whose names are looked up. Default: each is an endpoint as written. */
   readonly servers?: FollowedServers
   readonly clock: Clock

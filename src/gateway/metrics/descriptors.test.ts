@@ -6,11 +6,11 @@ import { PROTECTION_METRICS } from '../../protection/metrics/descriptors.ts'
 import { BUILD_INFO, GUARD_ACTIONS, KINDS, METRICS, WATCHERS } from './descriptors.ts'
 import { Exposition } from './exposition.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
-import { NODE_METRICS } from './node-descriptors.ts'
-import { PROCESS_METRICS } from './process-descriptors.ts'
+import { exposeCluster, exposeProcess } from './metrics.ts'
+import { NODE_METRICS } from './node-metrics.ts'
+import { PROCESS_METRICS } from './process-metrics.ts'
 import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
-import { exposeCluster, exposeProcess } from './text.ts'
 
 /** More labels than a row holds: the main thread keeps them itself (main-families.ts). */
 const NO_ROWS: readonly Metric[] = [BUILD_INFO, GUARD_ACTIONS]

@@ -1,4 +1,4 @@
-// All metrics of the gateway except those of pod protection (protection-descriptors.ts) and of Node (node-descriptors.ts): name, labels, help. The
+// All metrics of the gateway except those of pod protection (src/protection/metrics/descriptors.ts) and of Node (node-metrics.ts): name, labels, help. The
 // rows in which threads count, how they are merged, and the text derive from it; test/repository/docs.test.ts compares docs/metrics.md with it.
 // Names follow kube-apiserver where it has an equivalent, after `portcullis_`.
 
@@ -26,7 +26,7 @@ const ADDED_BUCKETS = Float64Array.of(
   ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
 )
 
-// Requests: counted in request-metrics.ts and resource-series.ts, which keep offsets into their rows.
+// Requests: counted in request-metrics.ts, which keeps offsets into their rows.
 const RESOURCE_LABELS = ['cluster', 'group', 'version', 'resource']
 const REQUEST_LABELS = ['cluster', 'verb', 'group', 'version', 'resource', 'subresource', 'scope']
 /** A resource: four names starting at `first` (group, version, resource, subresource), `second` is its standing. */
@@ -330,7 +330,7 @@ export const BUILD_INFO: Metric<[string, string, string, string, string]> = tabl
   'Always 1; its labels say which build of the program runs, and on which Node',
 )
 
-// Fields of plain counter objects; field-counters.ts maps each to one of these.
+// Fields of plain counter objects; recorder.ts maps each to one of these.
 export const UPSTREAM_OPENED: Metric<[string, string]> = table.counter(
   'upstream_connections_opened_total',
   ['cluster', 'endpoint'],

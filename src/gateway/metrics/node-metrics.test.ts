@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { textOf } from './exposition.ts'
-import { NODE_METRICS } from './node-descriptors.ts'
-import { nodeMetrics } from './node-metrics.ts'
+import { NODE_METRICS, nodeMetrics } from './node-metrics.ts'
 
 function sampleOf(text: string, series: string): number {
   const line = text.split('\n').find((each) => each.startsWith(`${series} `))

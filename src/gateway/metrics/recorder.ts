@@ -1,15 +1,57 @@
 // The counts of one thread. Nothing leaves the thread until a snapshot is taken: an event costs an addition, not a message. The main thread merges
 // the snapshots and renders the text (metrics.ts).
 
-import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import { ABUSE_KINDS, type AbuseKind, createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
-import { CLIENT_CONNECTIONS, METRICS } from './descriptors.ts'
-import { writeHttp2, writeUpstream } from './field-counters.ts'
+import {
+  CLIENT_CONNECTIONS,
+  EARLY_ANSWERS,
+  HTTP2_ABUSE,
+  HTTP2_CLOSED,
+  HTTP2_GOAWAY,
+  HTTP2_HEADS_NOT_SENT,
+  HTTP2_OPENED,
+  HTTP2_REFUSED,
+  HTTP2_TIMEOUTS,
+  METRICS,
+  UPSTREAM_CLOSED,
+  UPSTREAM_ENDED_BY_REQUESTS,
+  UPSTREAM_FAILED,
+  UPSTREAM_OPENED,
+} from './descriptors.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
 import { ClusterSeries } from './request-metrics.ts'
 import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { createUpstreamCounters, type UpstreamCounters } from './upstream-counters.ts'
+
+// The metric for each field of the plain counter objects. The compiler requires a line for each field.
+const HTTP2: FieldCounters<Exclude<keyof Http2Counters, AbuseKind>> = {
+  connectionsOpened: [HTTP2_OPENED],
+  connectionsClosed: [HTTP2_CLOSED],
+  goawayReceived: [HTTP2_GOAWAY, 'received'],
+  goawaySent: [HTTP2_GOAWAY, 'sent'],
+  streamsRefused: [HTTP2_REFUSED],
+  headsNotSent: [HTTP2_HEADS_NOT_SENT],
+  pingTimeouts: [HTTP2_TIMEOUTS, 'ping'],
+  idleTimeouts: [HTTP2_TIMEOUTS, 'headers'],
+  settingsTimeouts: [HTTP2_TIMEOUTS, 'settings'],
+  lateBodiesTaken: [EARLY_ANSWERS, 'taken'],
+  lateBodiesLeft: [EARLY_ANSWERS, 'left'],
+  lateBodiesCut: [EARLY_ANSWERS, 'cut'],
+}
+const UPSTREAM: FieldCounters<keyof UpstreamCounters> = {
+  opened: [UPSTREAM_OPENED],
+  connectFailed: [UPSTREAM_FAILED],
+  closedByAge: [UPSTREAM_CLOSED, 'age'],
+  closedByIdle: [UPSTREAM_CLOSED, 'idle'],
+  closedByGoaway: [UPSTREAM_CLOSED, 'goaway'],
+  closedByLoss: [UPSTREAM_CLOSED, 'loss'],
+  closedBySettingsTimeout: [UPSTREAM_CLOSED, 'settings-timeout'],
+  closedByPingTimeout: [UPSTREAM_CLOSED, 'ping-timeout'],
+  closedByDrain: [UPSTREAM_CLOSED, 'drain'],
+  endedByRequests: [UPSTREAM_ENDED_BY_REQUESTS],
+}
 
 /** A cluster and its endpoints: allowed label values. */
 export interface KnownCluster {
@@ -184,4 +226,37 @@ function unset(store: SeriesStore): void {
       store.set(at + IS_SET, 0)
     }
   }
+}
+
+/** The metric, and the value of its last label if it has another one besides the object's name. */
+type Counted = readonly [metric: Metric, label?: string]
+
+type FieldCounters<Fields extends string> = Readonly<Record<Fields, Counted>>
+
+/** Writes the counters of one side's connections. */
+function writeHttp2(store: SeriesStore, side: 'client' | 'upstream', counters: Http2Counters): void {
+  for (const kind of ABUSE_KINDS) store.set(store.table(HTTP2_ABUSE).at(side, kebabCase(kind)), counters[kind])
+  writeFields(store, side, HTTP2, counters)
+}
+
+/** Writes the counters of one endpoint's connections. */
+function writeUpstream(store: SeriesStore, endpoint: string, counters: UpstreamCounters): void {
+  writeFields(store, endpoint, UPSTREAM, counters)
+}
+
+function writeFields<Fields extends string>(
+  store: SeriesStore,
+  name: string,
+  fields: FieldCounters<Fields>,
+  counters: Readonly<Record<Fields, number>>,
+): void {
+  for (const field in fields) {
+    const [metric, label = ''] = fields[field]
+    store.set(store.table(metric).at(name, label), counters[field])
+  }
+}
+
+/** `rapidReset` -> `rapid-reset`. */
+function kebabCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }

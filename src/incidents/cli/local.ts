@@ -8,9 +8,15 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
 import { switchesOf } from '../io/local-switches/switch-directory.ts'
-import { type LocalSwitch, removeSwitch, switchDirectory, writeSwitch } from '../io/local-switches/switch-file.ts'
+import {
+  isDirectory,
+  type LocalSwitch,
+  machineUser,
+  removeSwitch,
+  switchDirectory,
+  writeSwitch,
+} from '../io/local-switches/switch-file.ts'
 import { readSwitchStates, type SwitchState, whyUnread } from '../io/local-switches/switch-state.ts'
-import { isDirectory, machineUser } from '../io/local-switches/this-machine.ts'
 import { type Change, type DegradeOptions, readChange } from './change.ts'
 
 const HEAD = ['CLUSTER', 'MODE', 'BY', 'AT', 'UNTIL', 'IN FORCE', 'REASON']

@@ -3,8 +3,8 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { certificateEnds, endsSoon } from '../../gateway/controllers/status/certificates.ts'
-import { type CertificateEnd, exposeCertificates } from '../../gateway/metrics/certificate-series.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
+import { type CertificateEnd, exposeCertificates } from '../../gateway/metrics/main-thread-series.ts'
 import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'

@@ -1,11 +1,9 @@
 // The components of a gateway in start order. They stop in reverse, after the gateway threads have drained.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exposeClusters } from '../../gateway/metrics/cluster-series.ts'
 import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../gateway/metrics/descriptors.ts'
 import type { ExposeMetrics } from '../../gateway/metrics/exposition.ts'
-import { exposeServers } from '../../gateway/metrics/server-series.ts'
-import { exposeThreads } from '../../gateway/metrics/thread-series.ts'
+import { exposeClusters, exposeServers, exposeThreads } from '../../gateway/metrics/main-thread-series.ts'
 import { advertisedAddress } from '../../insight/app/admin/known-replicas.ts'
 import { followWebhookKubeconfig } from '../../insight/app/audit/outputs.ts'
 import { followAuditPolicy } from '../../insight/app/audit/policy-file.ts'

@@ -2,8 +2,7 @@
 
 import { totalmem } from 'node:os'
 import type { Logger } from '../../kit/api/ports.ts'
-import { memoryLimit } from '../../kit/io/world/memory-limit.ts'
-import { openFilesLimit } from '../../kit/io/world/open-files.ts'
+import { memoryLimit, openFilesLimit } from '../../kit/io/world/process-limits.ts'
 import { CLIENT_LIMITS } from '../../process/config/client-limits.ts'
 import type { Config } from '../../process/config/config.ts'
 import {

@@ -1,9 +1,8 @@
 // The embedded API server's OpenID provider, from its settings: keys, tokens, and counts of both.
 
 import { readFileSync } from 'node:fs'
-import { createIdTokens, type IdTokens } from '../../apiserver/io/oidc/id-tokens.ts'
+import { createIdTokens, exposeOidc, type IdTokens, type OidcCounts } from '../../apiserver/io/oidc/id-tokens.ts'
 import { IssuerKeys } from '../../apiserver/io/oidc/issuer-keys.ts'
-import { exposeOidc, type OidcCounts } from '../../apiserver/metrics/oidc-series.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'

@@ -8,11 +8,12 @@ import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { ClusterHealth } from '../../incidents/api/cluster-health.ts'
 import {
   type AutoDegradeController,
+  type AutoDegradeSeries,
+  exposeAutoDegrade,
   startAutoDegradeController,
 } from '../../incidents/controllers/auto-degrade/auto-degrade.ts'
 import { startClusterHealth } from '../../incidents/controllers/cluster-health/cluster-health.ts'
 import { startDegradeRecovery } from '../../incidents/controllers/recovery/recovery.ts'
-import { type AutoDegradeSeries, exposeAutoDegrade } from '../../incidents/metrics/auto-degrade-series.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { type Leading, leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'

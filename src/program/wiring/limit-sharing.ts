@@ -6,7 +6,7 @@ import { startGlobalLimits } from '../../gateway/controllers/limits/global-limit
 import { readRedisCredentials, redisFiles } from '../../gateway/io/redis/credentials.ts'
 import { createRedisLimits } from '../../gateway/io/redis/limits.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
-import { exposeGlobalLimits } from '../../gateway/metrics/global-limit-series.ts'
+import { exposeGlobalLimits } from '../../gateway/metrics/main-thread-series.ts'
 import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'

@@ -17,7 +17,6 @@ import {
   type PodAggregatorDescription,
   startPodAggregator,
 } from '../controllers/aggregator/pod-aggregator.ts'
-import { distinctClusters } from '../core/quota/distinct-clusters.ts'
 import type { ProtectionMetrics } from '../metrics/metrics.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
 
@@ -216,4 +215,29 @@ function clustersByCell(clusters: ClusterTable): Map<string, string[]> {
     else names.push(name)
   }
   return byCell
+}
+
+interface CellCluster {
+  readonly name: string
+  /** The URLs of its endpoints. */
+  readonly urls: readonly string[]
+  /** Whether its pods are counted. */
+  readonly counts: boolean
+}
+
+/**
+ * Which UpstreamClusters of a cell lead to different clusters, as far as can be told without contacting them: one name per cluster. Those that share an endpoint, directly or through others, are one. Returns the first that counts its
+ * pods, or else the first.
+ * @param clusters sorted by name
+ */
+export function distinctClusters(clusters: readonly CellCluster[]): readonly string[] {
+  let groups: (readonly CellCluster[])[] = []
+  for (const cluster of clusters) {
+    const isSame = (group: readonly CellCluster[]): boolean =>
+      group.some(({ urls }) => urls.some((url) => cluster.urls.includes(url)))
+    const joined = [...groups.filter(isSame).flat(), cluster]
+    groups = [...groups.filter((group) => !isSame(group)), joined]
+  }
+  const names = groups.flatMap((group) => (group.find(({ counts }) => counts) ?? group[0])?.name ?? [])
+  return clusters.map(({ name }) => name).filter((name) => names.includes(name))
 }

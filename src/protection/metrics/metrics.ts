@@ -7,21 +7,46 @@ import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import type { GeneratorEvents } from '../core/generator/events.ts'
 import type { AggregatorEvents } from '../core/requests/aggregator-events.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'
-import { aggregatorEvents } from './aggregator-metrics.ts'
 import {
+  AGGREGATOR_DUE,
+  AGGREGATOR_ENQUEUE,
+  AGGREGATOR_INDEX_ERROR,
+  AGGREGATOR_RECONCILE,
+  BATCH,
+  BATCH_RETRIES,
   CELL_CLOCK_SKEW,
+  EXECUTE,
+  EXECUTE_SIZE,
+  GENERATOR_ACTION,
+  GENERATOR_RECONCILE,
+  INFLIGHT_KEYS,
   LEADER,
   LEADER_EVENT,
   LEADER_HEARTBEAT,
   MONITORS,
+  POOL_DRAINED,
+  POOL_LATENCY,
+  POOL_PERIOD,
+  POOL_SIZE,
+  POOL_WAITED,
+  PROTECTOR_ENQUEUE,
+  PROTECTOR_INDEX_ERROR,
+  PROTECTOR_MALFORMED,
+  PROTECTOR_SOURCE_ERROR,
+  PROTECTOR_SOURCES,
+  PROTECTORS_FOLLOWING,
+  RELEASED,
+  SUBMIT,
+  SUBMIT_RETRIES,
+  UPDATE_TRIGGER,
   WEBHOOK_HANDLED,
   WEBHOOK_HTTP_ERROR,
   WEBHOOK_REQUEST,
   WORKER_QUEUE_LENGTH,
+  WORKER_RECONCILE,
 } from './descriptors.ts'
-import { generatorEvents } from './generator-metrics.ts'
-import { ledgerEvents } from './ledger-metrics.ts'
-import { workerTurns } from './worker-metrics.ts'
+
+const POOL = 'podprotector-update'
 
 export interface ProtectionMetricsOptions {
   /** Adds a namespace label: as many series as there are namespaces. Default false. */
@@ -181,4 +206,132 @@ function monitorGauges(families: MainFamilies): ProtectionMetrics['monitor'] {
       gauge.set(value)
     }
   }
+}
+
+/** Metrics of the aggregators; each cell is a label. @param updates called before each scrape @param monotonic milliseconds */
+function aggregatorEvents(
+  families: MainFamilies,
+  updates: (() => void)[],
+  monotonic: () => number,
+  worker: WorkerTurn,
+): (cell: string) => AggregatorEvents {
+  const reconcile = families.of(AGGREGATOR_RECONCILE)
+  const enqueue = families.of(AGGREGATOR_ENQUEUE)
+  const due = families.of(AGGREGATOR_DUE)
+  const unindexed = families.of(AGGREGATOR_INDEX_ERROR)
+  const poolSize = families.of(POOL_SIZE)
+  const poolLatency = families.of(POOL_LATENCY)
+  const drained = families.of(POOL_DRAINED)
+  const period = families.of(POOL_PERIOD)
+  const waited = families.of(POOL_WAITED)
+  const trigger = families.of(UPDATE_TRIGGER)
+  // During a stall there are no calls, yet time passes: when the oldest began to wait, by cell.
+  const since = new Map<string, number>()
+  updates.push(() => {
+    for (const [cell, sinceMs] of since) poolLatency.set((monotonic() - sinceMs) / 1000, cell)
+  })
+  return (cell) => ({
+    reconciled: (namespace, error, durationMs) => {
+      reconcile.observe(durationMs / 1000, cell, namespace, error || 'nil')
+      worker('aggregator', cell, error, durationMs)
+      if (error === 'BadSelector') unindexed.add(1, cell, namespace, error)
+    },
+    enqueued: (namespace, kind) => due.add(1, cell, namespace, kind),
+    handled: (namespace, kind, durationMs) => enqueue.observe(durationMs / 1000, cell, namespace, kind),
+    pool: (size, oldestMs) => {
+      poolSize.set(size, cell)
+      if (size > 0) since.set(cell, monotonic() - oldestMs)
+      else if (since.delete(cell)) poolLatency.set(0, cell)
+    },
+    drained: (latenciesMs, periodMs) => {
+      drained.observe(latenciesMs.length, cell)
+      period.observe(periodMs / 1000, cell)
+      for (const latencyMs of latenciesMs) waited.observe(latencyMs / 1000, cell)
+    },
+    trigger: (event, error) => trigger.add(1, cell, event, error || 'nil'),
+  })
+}
+
+/** Metrics of the generator of PodProtectors. */
+function generatorEvents(families: MainFamilies, worker: WorkerTurn): GeneratorEvents {
+  const reconcile = families.of(GENERATOR_RECONCILE)
+  const act = families.of(GENERATOR_ACTION)
+  return {
+    reconciled: ({ resource: { group, version, plural } }, namespace, error, durationMs) => {
+      reconcile.observe(durationMs / 1000, group, version, plural, namespace, error || 'nil')
+      worker('generator', '', error, durationMs)
+    },
+    found: ({ resource: { group, version, plural } }, namespace, finding) =>
+      act.add(1, group, version, plural, namespace, finding),
+  }
+}
+
+interface LedgerMetrics {
+  readonly events: Omit<ProtectionEvents, 'reviewed'>
+  /** Number of PodProtectors with pending writes. */
+  writing(keys: number): void
+}
+
+/** Metrics of the ledger: its writes, and its view of the PodProtectors. */
+function ledgerEvents(families: MainFamilies): LedgerMetrics {
+  const keys = families.of(INFLIGHT_KEYS)
+  return {
+    events: { ...writeEvents(families), ...indexEvents(families) },
+    writing: (count) => keys.set(count, POOL),
+  }
+}
+
+function writeEvents(families: MainFamilies): Pick<ProtectionEvents, 'executed' | 'batch' | 'submitted' | 'released'> {
+  const submit = families.of(SUBMIT)
+  const retries = families.of(SUBMIT_RETRIES)
+  const batch = families.of(BATCH)
+  const batchRetries = families.of(BATCH_RETRIES)
+  const execute = families.of(EXECUTE)
+  const size = families.of(EXECUTE_SIZE)
+  const released = families.of(RELEASED)
+  return {
+    executed(_key, operations, result, error, durationMs) {
+      execute.observe(durationMs / 1000, POOL, result, error || 'nil')
+      size.observe(operations, POOL, result, error || 'nil')
+    },
+    batch(durationMs, retried) {
+      batch.observe(durationMs / 1000, POOL)
+      batchRetries.observe(retried, POOL)
+    },
+    submitted(error, durationMs, retried) {
+      submit.observe(durationMs / 1000, POOL, error || 'nil')
+      retries.observe(retried, POOL, error || 'nil')
+    },
+    released: (count) => released.add(count),
+  }
+}
+
+function indexEvents(families: MainFamilies): Pick<ProtectionEvents, 'indexed' | 'malformed' | 'following'> {
+  const enqueue = families.of(PROTECTOR_ENQUEUE)
+  const errors = families.of(PROTECTOR_INDEX_ERROR)
+  const malformed = families.of(PROTECTOR_MALFORMED)
+  const current = families.of(PROTECTORS_FOLLOWING)
+  const sources = families.of(PROTECTOR_SOURCES)
+  const sourceErrors = families.of(PROTECTOR_SOURCE_ERROR)
+  return {
+    indexed: (durationMs) => enqueue.observe(durationMs / 1000),
+    malformed(count, found) {
+      malformed.set(count)
+      if (found) errors.add(1, 'Malformed')
+    },
+    following(isCurrent) {
+      current.set(isCurrent ? 1 : 0)
+      sources.set(1)
+      if (!isCurrent) sourceErrors.add(1, 'NotFollowed')
+    },
+  }
+}
+
+/** A worker has run. @param cell '' = none @param error '' = none */
+type WorkerTurn = (worker: string, cell: string, error: string, durationMs: number) => void
+
+/** Metrics of the workers of pod protection. */
+function workerTurns(families: MainFamilies): WorkerTurn {
+  const reconciles = families.of(WORKER_RECONCILE)
+  return (worker, cell, error, durationMs) => reconciles.observe(durationMs / 1000, worker, cell, error || 'nil')
 }

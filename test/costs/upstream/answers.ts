@@ -3,7 +3,7 @@
 import { sliceAddresses } from '../../../src/gateway/core/endpoints/slice-addresses.ts'
 import { answerSize } from '../../../src/gateway/core/list-cost/list-answer.ts'
 import { createWatchFrames, followWatch } from '../../../src/gateway/core/request/watch-frames.ts'
-import { nodeState } from '../../../src/incidents/core/node-state.ts'
+import { nodeState } from '../../../src/incidents/controllers/cluster-health/node-watch.ts'
 import { OBJECT } from '../../../src/kube/core/answers/answer-limits.ts'
 import { AnswerReader } from '../../../src/kube/core/answers/answer-reader.ts'
 import { statusErrorOf } from '../../../src/kube/io/client-errors.ts'

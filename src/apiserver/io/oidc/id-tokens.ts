@@ -9,6 +9,12 @@ import {
   type RefusedClaims,
   userFromClaims,
 } from '../../../gateway/core/identity/oidc-user.ts'
+import {
+  CONTROL_OIDC_FETCHES,
+  CONTROL_OIDC_KEYS_TIME,
+  CONTROL_OIDC_TOKENS,
+} from '../../../gateway/metrics/descriptors.ts'
+import type { Exposition } from '../../../gateway/metrics/exposition.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { SigningAlg } from '../../../pki/core/signing-algs.ts'
@@ -154,4 +160,21 @@ class ProviderTokens implements IdTokens {
       reason: message,
     })
   }
+}
+
+export interface OidcCounts {
+  /** Tokens by result: `accepted`, or the reason for refusal. */
+  readonly tokens: ReadonlyMap<string, number>
+  readonly fetched: number
+  readonly notFetched: number
+  /** When its keys were last read, milliseconds since the epoch; 0 = never. */
+  readonly fetchedAtMs: number
+}
+
+/** Metrics of the OpenID provider. */
+export function exposeOidc(into: Exposition, { tokens, fetched, notFetched, fetchedAtMs }: OidcCounts): void {
+  for (const [result, count] of tokens) into.addMetric(CONTROL_OIDC_TOKENS, count, result)
+  into.addMetric(CONTROL_OIDC_FETCHES, fetched, 'success')
+  into.addMetric(CONTROL_OIDC_FETCHES, notFetched, 'error')
+  into.addMetric(CONTROL_OIDC_KEYS_TIME, fetchedAtMs / 1000)
 }

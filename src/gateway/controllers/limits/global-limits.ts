@@ -60,17 +60,6 @@ export interface GlobalLimitsStatus {
   readonly limits: readonly SharedLimitStatus[]
 }
 
-export interface GlobalLimits {
-  /**
-   * Limits of these clusters were added, removed or changed. Call before the gateway threads are told; otherwise it is noticed at
-   * the next tick, and requests under a new limit are refused until then.
-   */
-  changed(clusters: readonly string[]): void
-  status(): GlobalLimitsStatus
-  /** Returns unused tokens and slots, if Redis is available. */
-  stop(): Promise<void>
-}
-
 const BEAT_MS = 250
 /** Interval while no limit is shared. */
 const IDLE_MS = 100
@@ -80,10 +69,10 @@ const AWAY_TICKS = 4
 /** Jitter of checks, so that no replica always comes first. */
 const JITTER = 0.4
 export function startGlobalLimits(deps: GlobalLimitsDeps): GlobalLimits {
-  return new Limits(deps)
+  return new GlobalLimits(deps)
 }
 
-class Limits implements GlobalLimits {
+export class GlobalLimits {
   readonly #deps: GlobalLimitsDeps
   readonly #view: ReplicaView
   readonly #keepers = new Map<string, FlowKeeper>()
@@ -107,6 +96,10 @@ class Limits implements GlobalLimits {
     this.#tick()
   }
 
+  /**
+   * Limits of these clusters were added, removed or changed. Call before the gateway threads are told; otherwise it is noticed at
+   * the next tick, and requests under a new limit are refused until then.
+   */
   changed(names: readonly string[]): void {
     if (this.#stopped) return
     const { clusters, clock } = this.#deps
@@ -133,6 +126,7 @@ class Limits implements GlobalLimits {
     }
   }
 
+  /** Returns unused tokens and slots, if Redis is available. */
   async stop(): Promise<void> {
     const { redis, replica } = this.#deps
     this.#stopped = true

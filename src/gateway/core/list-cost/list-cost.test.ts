@@ -9,9 +9,8 @@ import { mayRelearn } from '../policy/list-guard.ts'
 import { parseRequestInfo } from '../request/request-info.ts'
 import { answerSize } from './list-answer.ts'
 import { isUnlimited, listRequestOf } from './list-request.ts'
-import { LARGEST_MS, type ListKey, ListSizes, MAX_LISTS } from './list-sizes.ts'
+import { LARGEST_MS, type ListKey, ListSizes, MAX_LISTS, seenOf } from './list-sizes.ts'
 import { seatsOf } from './seats.ts'
-import { seenOf } from './seen.ts'
 import { isNarrow, selectorShape } from './selector-shape.ts'
 
 const PODS: ListKey = { apiGroup: '', resource: 'pods', namespace: '', shape: '' }

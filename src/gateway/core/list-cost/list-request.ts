@@ -4,14 +4,12 @@ import { isInt64 } from '../../../kit/core/text/int64.ts'
 import type { ListRequest, ListSize } from '../../api/list-request.ts'
 import { isTrue, readListQuery } from '../request/list-options.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import type { ListSizes } from './list-sizes.ts'
+import { ASSUMED_ITEM_BYTES, type ListSizes } from './list-sizes.ts'
 import { seatsOf } from './seats.ts'
 import { type SelectorShape, selectorShape } from './selector-shape.ts'
 
 /** A larger limit does not count as paging: most lists are shorter. */
 const MAX_PAGE = 5_000
-/** Assumed bytes per item, until a page has been seen. */
-export const ASSUMED_ITEM_BYTES = 4_000
 
 /**
  * undefined = it costs as much as any other request: not a list, or a list of one object by name, or a watch that begins without one

@@ -1,10 +1,14 @@
 // Learns the sizes of lists from a cluster's responses: per resource, per namespace or all, and per selector shape. One table per thread,
 // synchronised through the main thread. Only lists of more than one seat are stored: any other costs one.
 
-import type { ListSize } from '../../api/list-request.ts'
+import type { ListAnswer, ListRequest, ListSize } from '../../api/list-request.ts'
 import { BYTES_PER_SEAT } from './seats.ts'
 import { EVERYTHING, isNarrow, type SelectorShape } from './selector-shape.ts'
 
+/** Minimum items of a page to estimate item size: a single unusual object must not decide. */
+const SAMPLE = 50
+/** Assumed bytes per item, until a page has been seen. */
+export const ASSUMED_ITEM_BYTES = 4_000
 /** Maximum lists stored per cluster; beyond that, the one seen longest ago is evicted. */
 export const MAX_LISTS = 512
 /** A smaller response counts only if the largest is this old: the same list in another format is smaller, too. */
@@ -181,4 +185,37 @@ function isNews({ bytes, toldBytes, toldMs, seenMs }: Entry, nowMs: number): boo
 
 function plain({ apiGroup, resource, namespace, shape, bytes, items, itemBytes, seenMs }: Entry): ListSize {
   return { apiGroup, resource, namespace, shape, bytes, items, itemBytes, seenMs, relearnMs: 0 }
+}
+
+/**
+ * What the response to a list reveals about the size of the whole list: a page reveals the item size and, if it states the number of remaining items, the size of the whole list. kube-apiserver states it only
+ * for lists without selectors (metav1.ListMeta.remainingItemCount).
+ * @param complete the response was received to its end
+ * @param nowMs milliseconds since the epoch
+ */
+export function seenOf(
+  { limit, continued, anyVersion, size }: ListRequest,
+  answer: ListAnswer,
+  complete: boolean,
+  nowMs: number,
+): ListSeen {
+  const bytes = answer.bytes(complete)
+  const behind = limit > 0 && complete ? answer.remainingItems() : 0
+  const unknown = { bytes: 0, partial: true, items: 0, itemBytes: 0, nowMs }
+  if (behind > 0) {
+    const itemBytes = Math.max(1, Math.round(bytes / limit))
+    if (limit < SAMPLE) {
+      if (continued) return unknown
+      const items = limit + behind
+      const known = size === undefined || size.itemBytes === 0 ? ASSUMED_ITEM_BYTES : size.itemBytes
+      return { ...unknown, bytes: Math.min(itemBytes, known) * items, items }
+    }
+    // The number of items before this page is unknown.
+    if (continued) return { ...unknown, itemBytes }
+    const items = limit + behind
+    return { bytes: itemBytes * items, partial: false, items, itemBytes, nowMs }
+  }
+  // The last page, one with unreadable metadata, or a response from the cache, which has no pages.
+  if (continued) return unknown
+  return { ...unknown, bytes, partial: !complete || (limit > 0 && !anyVersion) }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { parseRequestInfo } from '../request/request-info.ts'
-import { deadlineSeconds, type EndingWrite, endingWriteOf } from './ending-writes.ts'
+import { addedNoExecute, deadlineSeconds, type EndingWrite, endingWriteOf } from './ending-writes.ts'
 
 const POD = '/api/v1/namespaces/shop/pods/web-1'
 const JOB = '/apis/batch/v1/namespaces/shop/jobs/j'
@@ -129,4 +129,28 @@ test('a StatefulSet whose ordinals move away from its pods', () => {
     [set(2, 0), set(0, 0), undefined],
     [set(2, 3), set(2, 1), undefined],
   ])
+})
+
+const node = (...taints: unknown[]): object => ({ spec: { taints } })
+
+const A = { key: 'a', effect: 'NoExecute', timeAdded: '2030-01-01T00:00:00Z' }
+
+const B = { key: 'b', value: 'x', effect: 'NoExecute' }
+
+test('what a write adds', () => {
+  const rows: readonly [object, object, string | undefined][] = [
+    [{}, node(A), 'a'],
+    [node(), node(B), 'b=x'],
+    [node(A), node({ ...A, timeAdded: undefined }), undefined],
+    [node(A), node({ ...A, effect: 'NoSchedule' }), undefined],
+    [node({ ...A, effect: 'NoSchedule' }), node(A), 'a'],
+    [node(A, B), node(A), undefined],
+    [node(A, B), {}, undefined],
+    [node(A), node(A, { key: 'c', effect: 'NoSchedule' }), undefined],
+    // A toleration may be limited to one value.
+    [node(B), node({ ...B, value: 'y' }), 'b=y'],
+    [{ spec: 7 }, { spec: { taints: [7, null, A] } }, 'a'],
+  ]
+  for (const [before, after, expected] of rows)
+    assert.equal(addedNoExecute({ ...before }, { ...after }), expected, JSON.stringify([before, after]))
 })

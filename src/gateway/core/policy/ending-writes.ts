@@ -2,10 +2,10 @@
 // how to tell by the object before and after. Changed replica counts are read in scaling/core/scale-write.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
-
+import { isRecord, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import { addedNoExecute } from './node-taints.ts'
+
+const NO_EXECUTE = 'NoExecute'
 
 /** Upstream refuses the write: its answer to a dry run. */
 export interface RefusedWrite {
@@ -216,4 +216,26 @@ function templateOf(object: JsonObject): JsonObject {
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined
+}
+
+/**
+ * Key and value of the first NoExecute taint that a write adds to the node; undefined = none. Such a taint evicts the pods of the node that do not
+ * tolerate it.
+ */
+export function addedNoExecute(before: JsonObject, after: JsonObject): string | undefined {
+  const known = new Set(noExecuteTaints(before))
+  return noExecuteTaints(after).find((taint) => !known.has(taint))
+}
+
+/** Includes the value: a toleration may be for one value only, so another value is another taint. */
+function noExecuteTaints(node: JsonObject): string[] {
+  const { taints } = recordOf(node['spec'])
+  if (!Array.isArray(taints)) return []
+  const found: string[] = []
+  for (const taint of taints as readonly unknown[]) {
+    if (!isRecord(taint) || taint['effect'] !== NO_EXECUTE) continue
+    const { key, value } = taint
+    found.push(typeof value === 'string' && value !== '' ? `${String(key)}=${value}` : String(key))
+  }
+  return found
 }

@@ -61,7 +61,7 @@ export interface StreamOut {
 export type AnyResponse = PlainResponse | StreamedResponse
 
 /** The body cannot be read; contains the response. */
-export class BodyError extends Error {
+class BodyError extends Error {
   readonly code: 400 | 413
 
   constructor(code: 400 | 413, message: string) {

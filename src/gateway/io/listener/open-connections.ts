@@ -26,7 +26,7 @@ const LEAVING_PART = 8
 const STRANGERS_PART = 2
 
 /** An open connection. */
-export class OpenConnection {
+class OpenConnection {
   readonly socket: Socket
   readonly address: string
   /** The address, or since authentication the user. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createRecord, type RequestRecord } from '../../api/request-record.ts'
-import { createAccessLog, formatAccessLine } from './access-log.ts'
+import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { accessLogEnabled, createAccessLog, formatAccessLine } from './access-log.ts'
 
 function record(...parts: Partial<RequestRecord>[]): RequestRecord {
   return Object.assign(createRecord(), ...parts)
@@ -142,4 +143,26 @@ test('requests of one millisecond have the order in which they came', () => {
   }
   assert.ok(times.every((time, i) => i === 0 || time >= (times[i - 1] ?? '')))
   assert.ok(new Set(times).size > 4500, 'nearly all are different')
+})
+
+// Cluster, policy, verdict: as KubeGateway's isLogEnabled, extended to all nine cells.
+const TABLE: [LogMode, LogMode, boolean][] = [
+  ['off', 'on', false],
+  ['on', 'off', false],
+  ['off', 'off', false],
+  ['off', '', false],
+  ['', 'off', false],
+  ['', '', false],
+  ['on', '', true],
+  ['', 'on', true],
+  ['on', 'on', true],
+]
+
+test('the switches of cluster and policy', () => {
+  for (const [cluster, policy, on] of TABLE)
+    assert.equal(accessLogEnabled(true, cluster, policy), on, `${cluster},${policy}`)
+})
+
+test('the switch of the gateway comes first', () => {
+  for (const [cluster, policy] of TABLE) assert.equal(accessLogEnabled(false, cluster, policy), false)
 })

@@ -4,7 +4,7 @@
 import { identityJson, quote } from '../../../kit/core/text/json-quote.ts'
 import { rfc3339Micro } from '../../../kit/io/world/timestamp.ts'
 import type { RequestRecord } from '../../api/request-record.ts'
-import { accessLogEnabled } from '../../core/policy/access-log-switch.ts'
+import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
 
 /**
  * A function that writes the line of a finished request, subject to the switches of its cluster and policy. Create it only if the gateway's own
@@ -79,4 +79,13 @@ function indexOrNull(index: number): string {
 /** Microsecond resolution; null = not reached. */
 function milliseconds(value: number): string {
   return value < 0 ? 'null' : String(Math.round(value * 1000) / 1000)
+}
+
+/**
+ * Whether a request is written to the access log, by three switches, for gateway, cluster and policy. The gateway's switch must be on. Then `off` in the policy or the cluster wins, and at least one of the two must say `on`. Off applies to
+ * every request, slow ones and 5xx included.
+ */
+export function accessLogEnabled(gateway: boolean, cluster: LogMode, policy: LogMode): boolean {
+  if (!gateway || cluster === 'off' || policy === 'off') return false
+  return cluster === 'on' || policy === 'on'
 }

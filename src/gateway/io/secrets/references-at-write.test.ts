@@ -7,8 +7,7 @@ import { statusError } from '../../../kube/api/status.ts'
 import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
 import { createCA, issueCertificate } from '../../../pki/io/pki.ts'
 import { upstreamClusterKind } from '../../api/upstream-cluster-kind.ts'
-import { resolveAtWrite, type SecretAtWrite } from './references-at-write.ts'
-import { SecretsAtWrite } from './secrets-at-write.ts'
+import { resolveAtWrite, type SecretAtWrite, SecretsAtWrite } from './references-at-write.ts'
 
 const ca = createCA({ commonName: 'ca' })
 const pair = issueCertificate(ca, { commonName: 'gateway', usage: 'client' })

@@ -7,6 +7,8 @@ import type {
   AutoDegradeStatus,
 } from '../../../gateway/api/upstream-cluster/auto-degrade.ts'
 import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
+import { AUTO_DEGRADE_ACTIONS, AUTO_DEGRADE_PHASE, CLUSTER_NODES } from '../../../gateway/metrics/descriptors.ts'
+import type { Exposition } from '../../../gateway/metrics/exposition.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -27,6 +29,8 @@ import {
 } from '../../core/auto-degrade.ts'
 import { readSwitch, type SwitchedCluster, slimCluster } from '../recovery/switched-cluster.ts'
 
+const PHASES = ['Normal', 'Suspect', 'Degraded', 'Unknown']
+
 export interface AutoDegradeDeps {
   readonly client: ObjectClient
   readonly leadership: Leading
@@ -46,12 +50,6 @@ export interface AutoDegradeDescription {
   readonly actions: ReadonlyMap<AutoDegradeAction, number>
 }
 
-export interface AutoDegradeController {
-  /** Clusters that this replica decides for; none unless it leads. */
-  describe(): readonly AutoDegradeDescription[]
-  stop(): Promise<void>
-}
-
 /** Field manager of spec.degrade.mode. */
 const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
 const LOOK_MS = 1_000
@@ -67,10 +65,10 @@ interface Known {
 }
 
 export function startAutoDegradeController(deps: AutoDegradeDeps): AutoDegradeController {
-  return new AutoDegrade(deps)
+  return new AutoDegradeController(deps)
 }
 
-class AutoDegrade implements AutoDegradeController {
+export class AutoDegradeController {
   readonly #deps: AutoDegradeDeps
   readonly #controller: Controller<Known>
 
@@ -95,6 +93,7 @@ class AutoDegrade implements AutoDegradeController {
     return this.#controller.stop()
   }
 
+  /** Clusters that this replica decides for; none unless it leads. */
   describe(): readonly AutoDegradeDescription[] {
     return [...this.#controller.objects].flatMap(([cluster, { state, status, actions }]) =>
       state === undefined || status === undefined ? [] : [{ cluster, status, actions }],
@@ -182,4 +181,24 @@ function patchOf(
   // The mode was set by another client, or a recovery has begun already.
   if (!seen.automatic || seen.recovers || seen.mode !== mode) return undefined
   return { recovery, reason, ...(mode === 'Limited' && { since: metaTime(nowMs) }) }
+}
+
+/** One cluster. Labels come from closed sets. */
+export interface AutoDegradeSeries {
+  readonly cluster: string
+  readonly phase: string
+  readonly actions: ReadonlyMap<string, number>
+  /** Keyed by state; undefined = unknown or stale. */
+  readonly nodes: Readonly<Record<string, number>> | undefined
+}
+
+/** Metrics of spec.degrade.auto and of the nodes it considers, known only to the leading replica's main thread. */
+export function exposeAutoDegrade(into: Exposition, clusters: readonly AutoDegradeSeries[]): void {
+  for (const { cluster, phase, actions, nodes } of clusters) {
+    for (const one of PHASES) into.addMetric(AUTO_DEGRADE_PHASE, one === phase ? 1 : 0, cluster, one)
+    for (const [action, count] of actions) into.addMetric(AUTO_DEGRADE_ACTIONS, count, cluster, action)
+    for (const [state, count] of Object.entries(nodes ?? {})) {
+      into.addMetric(CLUSTER_NODES, count, cluster, state)
+    }
+  }
 }

@@ -28,12 +28,6 @@ export interface ClusterHealthDeps {
   readonly sampleMs?: number
 }
 
-export interface ClusterHealthObserver extends ClusterHealth {
-  /** Clusters may have changed; default: any. */
-  update(changed?: ReadonlySet<string>): void
-  stop(): Promise<void>
-}
-
 const SAMPLE_MS = 1_000
 /** Default of spec.degrade.auto.upstream. */
 const WINDOW_MS = 30_000
@@ -42,7 +36,7 @@ const PROOF_MS = 20_000
 const PROOFS = 4
 
 export function startClusterHealth(deps: ClusterHealthDeps): ClusterHealthObserver {
-  return new Observer(deps)
+  return new ClusterHealthObserver(deps)
 }
 
 /** One observed cluster. */
@@ -56,7 +50,7 @@ interface Observed {
 
 type WatchedNodes = Pick<NodeTrigger, 'selector' | 'startupMs'> & { readonly proofMs: number }
 
-class Observer implements ClusterHealthObserver {
+export class ClusterHealthObserver implements ClusterHealth {
   readonly #deps: ClusterHealthDeps
   readonly #observed = new Map<string, Observed>()
   readonly #ending = new Set<Promise<void>>()
@@ -81,6 +75,7 @@ class Observer implements ClusterHealthObserver {
     return this.#deps.refusedDisruptive?.(cluster) ?? 0
   }
 
+  /** Clusters may have changed; default: any. */
   update(changed?: ReadonlySet<string>): void {
     const { clusters, sampleMs = SAMPLE_MS } = this.#deps
     for (const name of changed ?? new Set([...clusters.names(), ...this.#observed.keys()])) {

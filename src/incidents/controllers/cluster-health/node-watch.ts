@@ -2,7 +2,7 @@
 // each node only the inputs of the formula are kept.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
-import { recordOf } from '../../../kit/api/json/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
@@ -13,7 +13,15 @@ import { selectorText } from '../../../kube/core/selectors/compile-selector.ts'
 import { countNodes, type NodeState } from '../../../scale-up-guard/core/cluster-state/readiness.ts'
 import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
 import type { NodesSeen } from '../../api/cluster-health.ts'
-import { nodeState } from '../../core/node-state.ts'
+
+const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler'
+const NOT_READY_TAINTS: ReadonlySet<string> = new Set([
+  'node.kubernetes.io/not-ready',
+  'node.kubernetes.io/disk-pressure',
+  'node.kubernetes.io/network-unavailable',
+])
+/** Conditions that keep pods away when they are True. */
+const TROUBLES: ReadonlySet<string> = new Set(['DiskPressure', 'NetworkUnavailable'])
 
 export interface NodeWatchOptions {
   readonly cluster: string
@@ -144,4 +152,38 @@ function slimNode(node: JsonObject): JsonObject {
     spec: { providerID, taints },
     status: { conditions },
   } as JsonObject
+}
+
+/**
+ * The little that is needed of a Node, as the cluster-autoscaler sees it (utils/kubernetes/ready.go, clusterstate.go). Values of a wrong type
+ * count as absent.
+ */
+export function nodeState(node: JsonObject): NodeState {
+  const metadata = recordOf(node['metadata'])
+  const spec = recordOf(node['spec'])
+  const conditions = recordsOf(recordOf(node['status'])['conditions'])
+  const taints = recordsOf(spec['taints']).map(({ key }) => textOf(key))
+  const createdMs = Date.parse(textOf(metadata['creationTimestamp']))
+  return {
+    name: textOf(metadata['name']),
+    group: '',
+    providerID: textOf(spec['providerID']),
+    createdMs: Number.isNaN(createdMs) ? 0 : createdMs,
+    deleted: taints.includes(TO_BE_DELETED),
+    suspended: conditions.some(({ type, status }) => type === 'Suspended' && status === 'True'),
+    ready: isReady(conditions) && !taints.some((key) => NOT_READY_TAINTS.has(key)),
+  }
+}
+
+/** False without a Ready condition: its kubelet has not reported yet. */
+function isReady(conditions: readonly Readonly<Record<string, unknown>>[]): boolean {
+  let found = false
+  for (const { type, status } of conditions) {
+    if (type === 'Ready') {
+      found = true
+      if (status === 'False' || status === 'Unknown') return false
+    }
+    if (TROUBLES.has(textOf(type)) && status === 'True') return false
+  }
+  return found
 }

@@ -13,11 +13,9 @@ import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { Controller } from '../../../kube/controllers/kernel/controller.ts'
 import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
 import type { StatusTransition } from '../../../kube/core/status-transition.ts'
-import type { ClusterHealth } from '../../api/cluster-health.ts'
+import type { ClusterHealth, NodesSeen } from '../../api/cluster-health.ts'
 import { afterStep, type RecoveryState, type RecoveryTurn, resumeRecovery, stepRecovery } from '../../core/recovery.ts'
 import type { RecoveryFacts } from '../../core/recovery-checks.ts'
-import { ReadyBefore } from './ready-before.ts'
-import { recoveryFacts } from './recovery-facts.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
 import { type RecoveryStep, RecoveryWriter } from './recovery-writer.ts'
 import { readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
@@ -36,16 +34,14 @@ export interface DegradeRecoveryDeps {
   readonly lookMs?: number
 }
 
-export interface DegradeRecovery {
-  stop(): Promise<void>
-}
-
 const LOOK_MS = 1_000
 /** Between two writes of a status in which only numbers have changed. */
 const QUIET_WRITE_MS = 5_000
+/** In which the best share of Ready nodes counts. */
+const READY_WINDOW_MS = 600_000
 
-export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery {
-  return new Recoveries(deps)
+export function startDegradeRecovery(deps: DegradeRecoveryDeps): RecoveryController {
+  return new RecoveryController(deps)
 }
 
 /** This process's state of one cluster, beyond its object. */
@@ -63,7 +59,7 @@ interface Known {
   actedOn: string | undefined
 }
 
-class Recoveries implements DegradeRecovery {
+export class RecoveryController {
   readonly #deps: DegradeRecoveryDeps
   readonly #writer: RecoveryWriter
   readonly #readyBefore = new ReadyBefore()
@@ -137,10 +133,23 @@ class Recoveries implements DegradeRecovery {
     return this.#act(known, turn, options, base)
   }
 
+  /** The inputs of a recovery, from the live state of the main thread. */
   #facts(name: string, { refused }: SwitchedCluster, readyNodesBefore: number | undefined): RecoveryFacts {
-    let elsewhere = 0
-    for (const [replica, count] of refused) if (replica !== this.#deps.replica) elsewhere += count
-    return recoveryFacts(this.#deps, name, readyNodesBefore, elsewhere)
+    const { clusters, health, clock, replica: own } = this.#deps
+    // Disruptive requests that the replicas have refused in the last minute.
+    let refusedDisruptive = health.refusedDisruptive(name)
+    for (const [replica, count] of refused) if (replica !== own) refusedDisruptive += count
+    const nowMs = clock.monotonic()
+    const live = clusters.get(name)
+    const upstream = health.upstream(name)
+    const nodes = health.nodes(name)
+    return {
+      endpoints: live === undefined ? undefined : endpointsOf(live, nowMs),
+      upstream: upstream && { ...upstream, ageMs: nowMs - upstream.observedAtMs },
+      nodes: nodes && { ...nodes, ageMs: nowMs - nodes.observedAtMs },
+      readyNodesBefore,
+      refusedDisruptive,
+    }
   }
 
   /** Why no decision can be made now; '' = it can. */
@@ -237,4 +246,49 @@ function holdingOf({ holding }: Known, { holdingSinceMs }: RecoveryState, clock:
   if (holdingSinceMs === undefined) return undefined
   if (holding?.sinceMs === holdingSinceMs) return holding
   return { sinceMs: holdingSinceMs, wallMs: clock.now() - (clock.monotonic() - holdingSinceMs) }
+}
+
+interface ReadyShares {
+  /** The best of this window, and of the previous one. Per cent */
+  now: number
+  before: number
+  beganMs: number
+}
+
+/**
+ * The share of Ready nodes of each cluster while its switch is off: the target of a recovery. The best of the last minutes,
+ * because the switch is thrown when nodes are already being lost.
+ */
+class ReadyBefore {
+  readonly #shares = new Map<string, ReadyShares>()
+
+  /** @param nowMs monotonic milliseconds */
+  record(cluster: string, { ready, total, complete }: NodesSeen, nowMs: number): void {
+    if (!complete || total === 0) return
+    const percent = Math.floor((ready * 100) / total)
+    const known = this.#shares.get(cluster)
+    if (known === undefined || nowMs - known.beganMs >= 2 * READY_WINDOW_MS) {
+      this.#shares.set(cluster, { now: percent, before: 0, beganMs: nowMs })
+    } else if (nowMs - known.beganMs >= READY_WINDOW_MS) {
+      this.#shares.set(cluster, { now: percent, before: known.now, beganMs: nowMs })
+    } else known.now = Math.max(known.now, percent)
+  }
+
+  /** In per cent; undefined = not observed by this process. */
+  of(cluster: string): number | undefined {
+    const known = this.#shares.get(cluster)
+    return known === undefined ? undefined : Math.max(known.now, known.before)
+  }
+
+  forget(cluster: string): void {
+    this.#shares.delete(cluster)
+  }
+}
+
+/** undefined while an endpoint has not been probed yet and none takes requests. */
+function endpointsOf({ endpoints }: LiveCluster, nowMs: number): RecoveryFacts['endpoints'] {
+  const enabled = endpoints.describe(nowMs).filter(({ url }) => endpoints.byUrl(url)?.enabled === true)
+  const available = enabled.filter(({ available, state }) => available && state === 'healthy').length
+  if (available === 0 && enabled.some(({ state }) => state === 'unknown')) return undefined
+  return { available, enabled: enabled.length }
 }

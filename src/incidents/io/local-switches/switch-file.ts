@@ -13,6 +13,7 @@ import {
   type Stats,
   statSync,
 } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { parse, stringify } from 'yaml'
@@ -167,4 +168,24 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 function meant(text: string, names: readonly string[]): string {
   const nearest = nearestName(text, names)
   return nearest === '' ? '' : `; did you mean ${nearest}?`
+}
+
+/** The OS user that runs this process; under sudo, the original user. */
+export function machineUser(): string {
+  const uid = process.getuid?.() ?? -1
+  const { SUDO_USER: before = '' } = process.env
+  return `${userName()} (uid ${uid})${before === '' ? '' : `, as sudo of ${before}`}`
+}
+
+export function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // In a container the user may have no name.
+    return 'user'
+  }
 }

@@ -5,8 +5,7 @@ import { textWidth } from '../../../kit/core/text/printable.ts'
 import { tapLine } from '../../core/tap/tap-event.ts'
 import type { TapPhase } from '../../core/tap/tap-filter.ts'
 import type { TapLine } from '../../core/tap/tap-lines.ts'
-import { fullResourceName } from './resource-names.ts'
-import { type TapFlags, type TapOptions, tap } from './tap.ts'
+import { fullResourceName, type TapFlags, type TapOptions, tap } from './tap.ts'
 import { shortTime } from './tap-table.ts'
 
 const NONE: TapFlags = {

@@ -23,3 +23,9 @@ export function mapOf(object: JsonObject, field: 'labels' | 'annotations'): Read
     Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   )
 }
+
+/** metadata.finalizers; [] if absent. */
+export function finalizersOf({ metadata }: JsonObject): readonly string[] {
+  const { finalizers } = recordOf(metadata)
+  return Array.isArray(finalizers) ? finalizers.filter((name): name is string => typeof name === 'string') : []
+}

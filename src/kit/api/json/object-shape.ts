@@ -104,7 +104,7 @@ function looseFields(
   return Object.fromEntries(entries)
 }
 
-export function propertyOf(schema: JsonSchema, key: string): JsonSchema | undefined {
+function propertyOf(schema: JsonSchema, key: string): JsonSchema | undefined {
   const { properties } = schema
   return properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined
 }

@@ -99,7 +99,7 @@ export function beginStep(next: number, nowMs: number): void {
 }
 
 /** Continues the current work as another step. */
-export function nextStep(next: number, nowMs: number): void {
+function nextStep(next: number, nowMs: number): void {
   if (step !== NOTHING) close(nowMs)
   step = next
   since[0] = nowMs

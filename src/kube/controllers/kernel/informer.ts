@@ -105,7 +105,7 @@ export class Informer<T> implements FollowEvents {
 }
 
 /** `namespace/name`, or `name` of a cluster-scoped object. */
-export function objectKey(object: JsonObject): string {
+function objectKey(object: JsonObject): string {
   const namespace = namespaceOf(object)
   return namespace === '' ? nameOf(object) : `${namespace}/${nameOf(object)}`
 }

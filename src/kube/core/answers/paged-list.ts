@@ -59,6 +59,6 @@ export function itemsOf({ items }: JsonObject): readonly unknown[] {
 }
 
 /** '' = the last page. */
-export function continueOf({ metadata }: JsonObject): string {
+function continueOf({ metadata }: JsonObject): string {
   return textOf(recordOf(metadata)['continue'])
 }

@@ -2,7 +2,7 @@
 
 import type { ListSize } from '../../../gateway/api/list-request.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
-import { seenOf } from '../../../gateway/core/list-cost/seen.ts'
+import { seenOf } from '../../../gateway/core/list-cost/list-sizes.ts'
 import { LIST_GUARD, LIST_SEATS } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'

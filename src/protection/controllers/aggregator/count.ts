@@ -1,8 +1,6 @@
-// One aggregation of one protector: counts its pods, prunes its admission history, and writes its status if that
-// has changed.
+// One aggregation of one protector: counts its pods, and prunes its admission history by when each deletion in it was first seen.
 
 import type { CellTime } from '../../../gateway/core/clocks/cell-clock.ts'
-import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { afterFailedWrite, type FailedWrite } from '../../../kube/controllers/kernel/object-patch.ts'
@@ -10,6 +8,7 @@ import { compileSelector } from '../../../kube/core/selectors/compile-selector.t
 import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
+import type { HistoryEntry } from '../../core/history/entry.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import { type AggregatedCell, aggregateCell } from '../../core/ledger/aggregate-cell.ts'
 import type { CellSnapshot } from '../../core/ledger/prune-history.ts'
@@ -101,18 +100,54 @@ function stateIn(
   }
 }
 
-/** @returns the protector after the write @throws (rejects) like ObjectClient.update */
-export async function writeStatus(
-  core: ObjectClient,
-  protector: PodProtector,
-  status: PodProtector['status'],
-): Promise<JsonObject> {
-  return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
-}
-
 /** What to do after a failed count. Never rejects. */
 export async function afterError(core: ObjectClient, protector: PodProtector, error: unknown): Promise<FailedWrite> {
   // It is counted again when its selector is fixed.
   if (error instanceof SyntaxError) return { outcome: 'done' }
   return await afterFailedWrite({ client: core, kind: POD_PROTECTORS }, { ...protector }, error)
+}
+
+/**
+ * When the aggregator first saw each admitted deletion, by its own clock. The deadline of a deletion is counted from
+ * then, so that the clocks of other replicas don't matter.
+ */
+export class AdmissionTimes {
+  /** By protector, then by entry. */
+  readonly #known = new Map<string, Known>()
+
+  /**
+   * For one aggregation of one protector: drops entries that it doesn't ask for.
+   * @param nowMicros the time for new entries
+   */
+  of(protector: string, nowMicros: number): NonNullable<CellSnapshot['knownSince']> {
+    const before = this.#known.get(protector)
+    const next: Known = { entries: new Map(), stamps: new Map() }
+    return (entry) => {
+      const since = sinceIn(before, entry) ?? nowMicros
+      next.entries.set(keyOf(entry), since)
+      next.stamps.set(entry.end, Math.max(since, next.stamps.get(entry.end) ?? since))
+      this.#known.set(protector, next)
+      return since
+    }
+  }
+
+  forget(protector: string): void {
+    this.#known.delete(protector)
+  }
+}
+
+interface Known {
+  /** By uid and time. */
+  readonly entries: Map<string, number>
+  /** By time alone: a joined entry has the time of its last deletion. */
+  readonly stamps: Map<number, number>
+}
+
+function sinceIn(before: Known | undefined, entry: HistoryEntry): number | undefined {
+  const exact = before?.entries.get(keyOf(entry))
+  return exact ?? (entry.uid === '' ? before?.stamps.get(entry.end) : undefined)
+}
+
+function keyOf({ uid, end }: HistoryEntry): string {
+  return `${uid}/${end}`
 }

@@ -11,22 +11,12 @@ import { UpdateTrigger } from './update-trigger.ts'
 
 export type { CellMember, PodAggregatorDeps, PodAggregatorDescription }
 
-export interface PodAggregator {
-  describe(): PodAggregatorDescription
-  /** undefined = this replica doesn't count them, or doesn't know all of them now. */
-  pods(): CountedPods | undefined
-  /** Call it when the cell's members or their specs have changed. */
-  update(): void
-  /** No writes afterwards. */
-  stop(): Promise<void>
-}
-
 /** Counts from now on, while this replica leads. */
 export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
-  return new Aggregator(deps)
+  return new PodAggregator(deps)
 }
 
-class Aggregator implements PodAggregator {
+export class PodAggregator {
   readonly #deps: PodAggregatorDeps
   readonly #tenant: Tenant
   /** The work as leader, and the configuration it was started with. */
@@ -45,16 +35,19 @@ class Aggregator implements PodAggregator {
     return this.#term?.work.describe() ?? { ...IDLE, cell: this.#deps.cell }
   }
 
+  /** undefined = this replica doesn't count them, or doesn't know all of them now. */
   pods(): CountedPods | undefined {
     return this.#term?.work.pods()
   }
 
+  /** Call it when the cell's members or their specs have changed. */
   update(): void {
     const members = this.#tenant.holds() ? this.#deps.members().filter(({ aggregation }) => aggregation.enabled) : []
     this.#settleTerm(members)
     this.#settleTriggers(members)
   }
 
+  /** No writes afterwards. */
   stop(): Promise<void> {
     return this.#tenant.leave()
   }

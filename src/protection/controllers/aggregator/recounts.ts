@@ -1,12 +1,12 @@
 // Which protectors of a cell to recount, when, and why: each at its configured rate, and those with deletions that the stream
 // has not reported yet at its next event.
 
+import type { Clock } from '../../../kit/api/ports.ts'
 import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { limitsOf } from '../../core/history/limits.ts'
-import type { EnqueueKind, HandledKind } from '../../core/requests/aggregator-events.ts'
+import type { AggregatorEvents, EnqueueKind, HandledKind } from '../../core/requests/aggregator-events.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
 import type { PodAggregatorDeps } from './deps.ts'
-import { NextEventPool } from './pool.ts'
 
 /** A count is cheap, and deletions wait for it. */
 const PACE = { conflictMs: 10, firstBackoffMs: 100, longestBackoffMs: 60_000 }
@@ -96,5 +96,52 @@ export class Recounts {
   /** Starts no more counts; resolves when the running ones are done. */
   stop(): Promise<void> {
     return this.#queue.stop()
+  }
+}
+
+/**
+ * Podseidon's next-event pool: protectors with deletions that the stream has not reported yet. Its next event triggers a recount.
+ */
+class NextEventPool {
+  readonly #clock: Clock
+  readonly #events: AggregatorEvents
+  /** Since when each has waited, monotonic; in this order. */
+  readonly #waiting = new Map<string, number>()
+  #drainedAtMs: number | undefined
+
+  constructor(clock: Clock, events: AggregatorEvents) {
+    this.#clock = clock
+    this.#events = events
+  }
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  add(key: string): void {
+    if (!this.#waiting.has(key)) this.#waiting.set(key, this.#clock.monotonic())
+    this.#tell()
+  }
+
+  remove(key: string): void {
+    if (this.#waiting.delete(key)) this.#tell()
+  }
+
+  /** Empties the pool. @returns the protectors that waited */
+  drain(): readonly string[] {
+    const nowMs = this.#clock.monotonic()
+    if (this.#waiting.size === 0) return []
+    const keys = [...this.#waiting.keys()]
+    const latenciesMs = [...this.#waiting.values()].map((sinceMs) => nowMs - sinceMs)
+    this.#waiting.clear()
+    this.#events.drained(latenciesMs, this.#drainedAtMs === undefined ? 0 : nowMs - this.#drainedAtMs)
+    this.#drainedAtMs = nowMs
+    this.#tell()
+    return keys
+  }
+
+  #tell(): void {
+    const [oldest] = this.#waiting.values()
+    this.#events.pool(this.#waiting.size, oldest === undefined ? 0 : this.#clock.monotonic() - oldest)
   }
 }

@@ -3,20 +3,23 @@
 
 import { certainSkewMs } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { errorName } from '../../../kube/controllers/error-name.ts'
 import type { TurnOutcome } from '../../../kube/controllers/kernel/work-queue.ts'
-import { joinVersions } from '../../core/history/resource-version.ts'
+import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
+import { compareVersions, joinVersions } from '../../core/history/resource-version.ts'
 import { agingProtectors } from '../../core/ledger/cells.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
-import { AdmissionTimes } from '../ledger/admission-times.ts'
 import { CellPods, type CountedPods } from './cell-pods.ts'
-import { afterError, type Counted, countPods, writeStatus } from './count.ts'
+import { AdmissionTimes, afterError, type Counted, countPods } from './count.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import { type CellMember, MemberStream } from './member.ts'
 import { type PodChange, sameForCounting, sameLabels } from './pod-snapshot.ts'
 import { Recounts } from './recounts.ts'
-import { RestoredCell } from './restored.ts'
+
+/** Between two checks. */
+const CHECK_INTERVAL_MS = 5_000
 
 /** Concurrent protectors; never the same one twice. */
 const CONCURRENCY = 4
@@ -234,7 +237,7 @@ export class AggregatorTerm {
   }
 
   async #write({ protector }: LiveProtector, { status }: Counted): Promise<void> {
-    this.#learn(await writeStatus(this.#deps.core, protector, status))
+    this.#learn(await this.#deps.core.update(POD_PROTECTORS, { ...protector, status }, 'status'))
   }
 
   /** The next aggregation builds on it, even if the watch lags. */
@@ -283,4 +286,53 @@ export class AggregatorTerm {
 
 function countedVersion({ protector }: LiveProtector, cell: string): string {
   return protector.status?.cells.find(({ cellID }) => cellID === cell)?.aggregation?.resourceVersion ?? ''
+}
+
+interface RestoredCellDeps {
+  readonly cell: string
+  /** The newest resourceVersion of the cell, by a consistent read. */
+  readVersion(): Promise<string>
+  readonly clock: Clock
+  readonly log: Logger
+  /** Called once, on detection. */
+  onRestored(): void
+}
+
+/**
+ * Detects that a cell has gone back in time, as after a restored backup. A status counted from a newer snapshot is then outdated, not
+ * ahead of us.
+ */
+class RestoredCell {
+  readonly #deps: RestoredCellDeps
+  #restored = false
+  #checking = false
+  #nextMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: RestoredCellDeps) {
+    this.#deps = deps
+  }
+
+  /** Once true, it stays true. */
+  get restored(): boolean {
+    return this.#restored
+  }
+
+  /** Another replica has counted the cell at `version`, newer than known here: usually we just lag. Never rejects. */
+  async check(version: string): Promise<void> {
+    const { clock, cell, log } = this.#deps
+    if (this.#checking || this.#restored || clock.monotonic() < this.#nextMs) return
+    this.#checking = true
+    this.#nextMs = clock.monotonic() + CHECK_INTERVAL_MS
+    try {
+      const newest = await this.#deps.readVersion()
+      if ((compareVersions(newest, version) ?? 0) >= 0) return
+      log.warn('a cell has gone back in time and is counted again', { cell, resourceVersion: newest, counted: version })
+      this.#restored = true
+      this.#deps.onRestored()
+    } catch {
+      // The next count of a protector checks again.
+    } finally {
+      this.#checking = false
+    }
+  }
 }

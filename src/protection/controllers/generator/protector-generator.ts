@@ -2,7 +2,9 @@
 // workload, but never because a workload is missing. The leader writes; the other replicas watch, ready to take over.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { StatusError } from '../../../kube/api/status.ts'
 import { errorName } from '../../../kube/controllers/error-name.ts'
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
 import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
@@ -13,8 +15,7 @@ import type { GeneratorEvents } from '../../core/generator/events.ts'
 import type { GeneratorKind } from '../../core/generator/kinds.ts'
 import type { HistoryLimits } from '../../core/history/limits.ts'
 import { GeneratorCache } from './cache.ts'
-import { GeneratorReports } from './reports.ts'
-import { settleSource, settleStray, type TurnDeps } from './turn.ts'
+import { settleSource, settleStray, type TurnDeps, type TurnResult } from './turn.ts'
 
 export interface ProtectorGeneratorDeps {
   /** API server of the workloads. */
@@ -35,17 +36,8 @@ export interface ProtectorGeneratorDeps {
   readonly resyncMs?: number
 }
 
-export interface ProtectorGenerator {
-  /** Workloads queued for a turn. */
-  readonly queued: number
-  /** Why PodProtectors are not generated or repaired; '' = they are. */
-  readonly problem: string
-  /** No writes afterwards. */
-  stop(): Promise<void>
-}
-
 export function startProtectorGenerator(deps: ProtectorGeneratorDeps): ProtectorGenerator {
-  const generator = new Generator(deps)
+  const generator = new ProtectorGenerator(deps)
   generator.start()
   return generator
 }
@@ -55,7 +47,7 @@ const TICK_MS = 1_000
 /** Concurrent turns. */
 const TURNS = 8
 
-class Generator implements ProtectorGenerator {
+export class ProtectorGenerator {
   readonly #deps: ProtectorGeneratorDeps
   readonly #cache: GeneratorCache
   readonly #queue: WorkQueue
@@ -83,10 +75,12 @@ class Generator implements ProtectorGenerator {
     })
   }
 
+  /** Workloads queued for a turn. */
   get queued(): number {
     return this.#queue.size
   }
 
+  /** Why PodProtectors are not generated or repaired; '' = they are. */
   get problem(): string {
     for (const [kind, message] of this.#away) return `${kind} objects cannot be followed: ${message}`
     // Missing rights found while it led are not retried until it leads again.
@@ -108,6 +102,7 @@ class Generator implements ProtectorGenerator {
     })
   }
 
+  /** No writes afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#tenant?.leave()
@@ -251,5 +246,53 @@ class Generator implements ProtectorGenerator {
 
   #mayWrite(): boolean {
     return !this.#stopped && this.#deps.leadership.isLeader()
+  }
+}
+
+/** Logs workloads that are not protected as intended: each problem once, until it changes. */
+class GeneratorReports {
+  readonly #log: Logger
+  readonly #said = new Map<string, string>()
+  /** By workload: why its PodProtector can't be written, if a right is missing. */
+  readonly #forbidden = new Map<string, string>()
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** Which right is missing; '' = none. */
+  get forbidden(): string {
+    for (const message of this.#forbidden.values()) return message
+    return ''
+  }
+
+  /** @returns the problem, for metrics; '' = none */
+  report(key: string, { decision, facts }: TurnResult): string {
+    this.#forbidden.delete(key)
+    if (decision.fault === '') this.#said.delete(key)
+    else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
+    else
+      this.#say(key, 'it is being deleted without the finalizer of the generator: its PodProtector will be left behind')
+    return decision.fault
+  }
+
+  failed(key: string, error: unknown): TurnOutcome {
+    // Another client wrote first, or the object is gone.
+    if (error instanceof StatusError && error.code === 409) return 'conflict'
+    if (error instanceof StatusError && error.code === 403) this.#forbidden.set(key, errorMessage(error))
+    else this.#forbidden.delete(key)
+    this.#say(key, errorMessage(error))
+    return 'failed'
+  }
+
+  forget(key: string): void {
+    this.#forbidden.delete(key)
+    this.#said.delete(key)
+  }
+
+  #say(key: string, message: string): void {
+    if (this.#said.get(key) === message) return
+    this.#said.set(key, message)
+    this.#log.warn('a workload is not protected as it should be', { workload: key, reason: message })
   }
 }

@@ -1,7 +1,7 @@
 // Derives the PodProtector that a workload should have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how the
 // existing one differs.
 
-import { type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
+import { finalizersOf, type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf } from '../../../kit/api/json/object-shape.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
@@ -14,7 +14,6 @@ import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
 import { builtInKind, fieldAt, type GeneratorKind, pathText } from './kinds.ts'
 import {
   claimedSource,
-  finalizersOf,
   isTerminating,
   ownersBesideSource,
   protectorName,

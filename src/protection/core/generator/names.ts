@@ -1,7 +1,7 @@
 // Which PodProtector belongs to which workload: names and labels. Object names may be longer than a label value, and a prefix makes them
 // longer still; a name that is too long is truncated and ends in a hash of the whole.
 
-import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
+import { finalizersOf, type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { NameHash } from '../../../kit/core/text/name-hash.ts'
 import { GENERATOR_FINALIZER, SOURCE_LABELS } from '../../api/protection.ts'
@@ -48,11 +48,6 @@ export function claimedSource(
     return [SOURCE_LABELS.group, SOURCE_LABELS.kind].every((key) => labels[key] === expected[key])
   })
   return kind === undefined ? undefined : { kind, name }
-}
-
-export function finalizersOf({ metadata }: JsonObject): readonly string[] {
-  const list = isRecord(metadata) ? metadata['finalizers'] : undefined
-  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : []
 }
 
 export function hasFinalizer(object: JsonObject): boolean {

@@ -1,4 +1,4 @@
-// The memory limit of this process: from its control group, version 1 or 2, or one of that group's ancestors.
+// The limits of this process: its memory, by its control group, version 1 or 2, or one of that group's ancestors, and its open files.
 
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -45,5 +45,17 @@ function readText(path: string): string | undefined {
     return readFileSync(path, 'utf8')
   } catch {
     return undefined
+  }
+}
+
+/**
+ * How many files this process may have open; sockets count, too. The hard limit, to which Node raises the soft one at startup; 0 = unknown, or
+ * unlimited.
+ */
+export function openFilesLimit(read: () => string = () => readFileSync('/proc/self/limits', 'utf8')): number {
+  try {
+    return Number(/^Max open files\s+\S+\s+(\d+)/m.exec(read())?.[1] ?? 0)
+  } catch {
+    return 0
   }
 }

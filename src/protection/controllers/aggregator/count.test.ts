@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HistoryEntry } from '../../core/history/entry.ts'
-import { AdmissionTimes } from './admission-times.ts'
+import { AdmissionTimes } from './count.ts'
 
 function entry(uid: string, end: number, uids: readonly string[] = []): HistoryEntry {
   return { start: end, end, uid, name: '', version: '', counter: 1, uids: new Set(uids) }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { userFromCertificate } from '../core/user-from-cert.ts'
-import { subjectOf } from './certificate-subject.ts'
 import { createCA, issueCertificate } from './pki.ts'
+import { subjectOf } from './x509-chain.ts'
 
 const ca = createCA({ commonName: 'ca' })
 

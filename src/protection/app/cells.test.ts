@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { distinctClusters } from './distinct-clusters.ts'
+import { distinctClusters } from './cells.ts'
 
 const cluster = (name: string, urls: string, counts = true) => ({ name, urls: urls.split(' '), counts })
 

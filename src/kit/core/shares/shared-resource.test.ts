@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import '../../../../test/harness/property-seed.ts'
-import { LongHeld } from './long-held.ts'
+import { LongHeld } from './shared-resource.ts'
 
 interface Watch {
   readonly source: string

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import type { UpstreamClusterSpec } from '../api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
-import { exposeClusters } from './cluster-series.ts'
 import { Exposition } from './exposition.ts'
+import { exposeClusters } from './main-thread-series.ts'
 
 function cluster(name: string, revision: string, spec: Partial<UpstreamClusterSpec> = {}): CompiledCluster {
   const servers = [{ endpoint: 'https://127.0.0.1:1' }]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { memoryLimit } from './memory-limit.ts'
+import { memoryLimit } from './process-limits.ts'
 
 const files =
   (content: Readonly<Record<string, string>>) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { keptBytes } from './kept-bytes.ts'
+import { keptBytes } from './followed-bytes.ts'
 
 test('everything in an object counts: each string by its length, each part with what is around it', () => {
   fc.assert(

@@ -1,0 +1,176 @@
+// Gauges that only the main thread knows, exposed at each scrape from the state of its parts.
+
+import { createHash } from 'node:crypto'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { effectiveMode } from '../core/policy/degrade.ts'
+import type { LastGoodStatus } from '../io/last-good/keeper.ts'
+import {
+  CERTIFICATE_EXPIRATION,
+  CONFIG_HASH,
+  DEGRADE_EXPIRATION,
+  DEGRADE_MODE,
+  FILE_RELOADED,
+  FLOW_LIMIT,
+  GLOBAL_LIMIT_AT_HAND,
+  GLOBAL_LIMIT_STATE,
+  LAST_GOOD_AGE,
+  LAST_GOOD_BYTES,
+  LAST_GOOD_FAILURES,
+  LAST_GOOD_WRITTEN,
+  REDIS_UP,
+  REPLICAS,
+  SERVER_ADDRESSES,
+  SERVER_LOOKUPS,
+  THREAD_ANSWERS,
+  THREAD_BUSY,
+  THREAD_CONNECTIONS,
+  THREAD_GENERATION,
+  THREAD_REQUEST_RATE,
+  THREAD_RESTARTS,
+  USER_OVERFLOWS,
+} from './descriptors.ts'
+import type { Exposition } from './exposition.ts'
+
+/** Hash bytes: few enough that a double holds it exactly. */
+const HASH_BYTES = 6
+
+/** Metrics derived from the clusters in force: the degrade mode, the sizes of limits, and a hash of all objects. @param nowMs wall clock */
+export function exposeClusters(into: Exposition, clusters: Iterable<CompiledCluster>, nowMs: number): void {
+  const revisions: string[] = []
+  for (const { name, revision, degrade, schemas } of clusters) {
+    const mode = effectiveMode(degrade, nowMs)
+    into.addMetric(DEGRADE_MODE, 1, name, mode, String(degrade.shadow))
+    if (mode !== 'Off') into.addMetric(DEGRADE_EXPIRATION, degrade.expiresAtMs / 1000, name)
+    for (const { name: schema, kind, max, perUser } of schemas) {
+      // A per-user limit has no total that could be full.
+      if (kind === 'maxRequestsInflight' && !perUser) into.addMetric(FLOW_LIMIT, max, name, schema)
+    }
+    // Addresses follow the first space; each replica looks them up itself.
+    revisions.push(`${name} ${revision.split(' ')[0] ?? ''}`)
+  }
+  const digest = createHash('sha256')
+    .update(revisions.sort((a, b) => (a < b ? -1 : 1)).join('\n'))
+    .digest()
+  into.addMetric(CONFIG_HASH, digest.readUIntBE(0, HASH_BYTES))
+}
+
+interface ServerSeries {
+  readonly cluster: string
+  readonly server: string
+  readonly addresses: readonly string[]
+  /** Look-ups by result. */
+  readonly counts: { readonly found: number; readonly empty: number; readonly error: number }
+}
+
+/** Metrics of servers whose names are resolved. */
+export function exposeServers(into: Exposition, servers: readonly ServerSeries[]): void {
+  for (const { cluster, server, addresses, counts } of servers) {
+    into.addMetric(SERVER_ADDRESSES, addresses.length, cluster, server)
+    for (const [result, count] of Object.entries(counts)) {
+      into.addMetric(SERVER_LOOKUPS, count, cluster, server, result)
+    }
+  }
+}
+
+/** State of one gateway thread. */
+interface ThreadState {
+  /** Counts from 0; a successor after a crash reuses the number. */
+  readonly thread: number
+  /** It responded to the last request for its metrics. */
+  readonly answers: boolean
+  /** Generation of its configuration in force. */
+  readonly generation: number
+  readonly restarts: number
+  /** Client connections. */
+  readonly connections: number
+  /** Recent HTTP/2 requests per second. */
+  readonly requestRate: number
+  /** Seconds since its start. */
+  readonly busySeconds: number
+}
+
+/** A per-user limit with more users than its table holds. */
+interface OverflowState {
+  readonly cluster: string
+  readonly schema: string
+  readonly overflows: number
+}
+
+/** Metrics of the gateway threads themselves, and of limits that only the main thread sees as a whole. */
+export function exposeThreads(
+  into: Exposition,
+  threads: readonly ThreadState[],
+  overflows: readonly OverflowState[],
+): void {
+  for (const { thread, answers, generation, restarts, connections, requestRate, busySeconds } of threads) {
+    into.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
+    into.addMetric(THREAD_GENERATION, generation, String(thread))
+    into.addMetric(THREAD_RESTARTS, restarts, String(thread))
+    into.addMetric(THREAD_CONNECTIONS, connections, String(thread))
+    into.addMetric(THREAD_BUSY, busySeconds, String(thread))
+    into.addMetric(THREAD_REQUEST_RATE, requestRate, String(thread))
+  }
+  for (const { cluster, schema, overflows: count } of overflows) {
+    into.addMetric(USER_OVERFLOWS, count, cluster, schema)
+  }
+}
+
+export interface CertificateEnd {
+  /** '' = the gateway's own. */
+  readonly cluster: string
+  readonly certificate: string
+  /** Milliseconds since the epoch. */
+  readonly endsMs: number
+}
+
+/**
+ * Metrics of certificates, and of files that are reread when they change.
+ * @param reloads by file: whether its content is in force
+ */
+export function exposeCertificates(
+  into: Exposition,
+  ends: readonly CertificateEnd[],
+  reloads: ReadonlyMap<string, boolean>,
+): void {
+  for (const { cluster, certificate, endsMs } of ends) {
+    into.addMetric(CERTIFICATE_EXPIRATION, endsMs / 1000, cluster, certificate)
+  }
+  for (const [file, inForce] of reloads) into.addMetric(FILE_RELOADED, inForce ? 1 : 0, file)
+}
+
+/** Metrics of the last good states on disk. */
+export function exposeLastGood(into: Exposition, states: readonly LastGoodStatus[], nowMs: number): void {
+  for (const { name, servedFromMs, writtenMs, bytes, failures } of states) {
+    const ageMs = servedFromMs === 0 ? 0 : Math.max(1, nowMs - servedFromMs)
+    into.addMetric(LAST_GOOD_AGE, ageMs / 1000, name)
+    into.addMetric(LAST_GOOD_WRITTEN, writtenMs / 1000, name)
+    into.addMetric(LAST_GOOD_BYTES, bytes, name)
+    into.addMetric(LAST_GOOD_FAILURES, failures, name)
+  }
+}
+
+/** State of one limit. */
+interface GlobalLimitState {
+  readonly cluster: string
+  readonly schema: string
+  readonly mode: 'shared' | 'parted'
+  readonly atHand: number
+}
+
+/** State of all limits. */
+interface GlobalLimitsState {
+  readonly mode: 'shared' | 'returning' | 'parted'
+  readonly replicas: readonly string[]
+  readonly limits: readonly GlobalLimitState[]
+}
+
+/** Metrics of limits shared by replicas. @param state undefined = there is no Redis, and nothing to expose */
+export function exposeGlobalLimits(into: Exposition, state: GlobalLimitsState | undefined): void {
+  if (state === undefined) return
+  into.addMetric(REDIS_UP, state.mode === 'parted' ? 0 : 1)
+  into.addMetric(REPLICAS, state.replicas.length)
+  for (const { cluster, schema, mode, atHand } of state.limits) {
+    into.addMetric(GLOBAL_LIMIT_STATE, mode === 'shared' ? 1 : 0, cluster, schema)
+    into.addMetric(GLOBAL_LIMIT_AT_HAND, atHand, cluster, schema)
+  }
+}
