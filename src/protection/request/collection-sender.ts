@@ -1,7 +1,6 @@
 // Deletes one pod of a collection, as the caller: a DELETE of the collection narrowed down to the pod's name, with
 // its uid as a precondition and the client's own selectors, so that upstream's authorizers see the same request.
 
-import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { type KubeAnswer, kubeCall } from '../../gateway/io/upstream/kube-call.ts'
 import { callerFields } from '../../gateway/request/calls/caller-fields.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
@@ -17,8 +16,7 @@ import {
 } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, Reservation } from '../api/protection.ts'
 import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
-import type { AskedDeletion, Deletion } from './deletion.ts'
-import { podsPath } from './find-pods.ts'
+import { type AskedDeletion, type Deletion, podsPath } from './deletion.ts'
 
 /** kube-apiserver's --request-timeout. */
 const TIMEOUT_MS = 60_000
@@ -142,12 +140,4 @@ const UNTOLD: KubeAnswer = { status: 200, body: '' }
 function isNothingDeleted(outcome: Outcome): boolean {
   if (outcome.kind === 'no-endpoint' || outcome.kind === 'head-too-large') return true
   return outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status)
-}
-
-/** Fields of upstream's answer that are meaningful to the client. */
-export function toldFields({ head = [] }: KubeAnswer): HeaderList {
-  const told: HeaderList = ['content-type', headerValue(head, 'content-type') ?? 'application/json']
-  const retryAfter = headerValue(head, 'retry-after')
-  if (retryAfter !== undefined) told.push('retry-after', retryAfter)
-  return told
 }

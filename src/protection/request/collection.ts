@@ -8,21 +8,21 @@ import {
   noEndpointMessage,
   upstreamFailedMessage,
 } from '../../gateway/core/policy/traffic-messages.ts'
+import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { queryOf, queryValues } from '../../gateway/core/request/write-query.ts'
 import type { KubeAnswer } from '../../gateway/io/upstream/kube-call.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { keepAnswer } from '../../gateway/request/exchange/kept-answers.ts'
 import { respond, respondWith } from '../../gateway/request/exchange/respond.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../kit/core/refusal/refusal.ts'
 import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
-import { type CollectionItem, CollectionSender, type Outcome, toldFields } from './collection-sender.ts'
-import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
-import { findPod, listPods } from './find-pods.ts'
-import { reviewDeletions } from './review.ts'
-import { errorVerdict, follow, followUnread } from './verdict.ts'
+import { type CollectionItem, CollectionSender, type Outcome } from './collection-sender.ts'
+import { type AskedDeletion, bindBody, type Deletion, findPod, keepBody, listPods, NO_POD_UID } from './deletion.ts'
+import { errorVerdict, follow, followUnread, requestOf, reviewDeletions } from './verdict.ts'
 
 /** Causes per Status; the message gives the total. */
 const MAX_CAUSES = 100
@@ -323,4 +323,12 @@ function itemsOf(body: string): string[] | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Fields of upstream's answer that are meaningful to the client. */
+function toldFields({ head = [] }: KubeAnswer): HeaderList {
+  const told: HeaderList = ['content-type', headerValue(head, 'content-type') ?? 'application/json']
+  const retryAfter = headerValue(head, 'retry-after')
+  if (retryAfter !== undefined) told.push('retry-after', retryAfter)
+  return told
 }

@@ -14,10 +14,8 @@ import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.
 import type { PodFacts, ProtectionGate, ProtectionVerdict } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { protectCollection } from './collection.ts'
-import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
-import { findPod } from './find-pods.ts'
-import { reviewDeletions } from './review.ts'
-import { errorVerdict, follow, followUnread, hold, NO_GATE } from './verdict.ts'
+import { type AskedDeletion, bindBody, type Deletion, findPod, keepBody, NO_POD_UID, readAsked } from './deletion.ts'
+import { errorVerdict, follow, followUnread, hold, NO_GATE, requestOf, reviewDeletions } from './verdict.ts'
 
 /**
  * How far ahead a pod's end may be. Its reservation lasts --protection-reservation-timeout, two minutes by default, and

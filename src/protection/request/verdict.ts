@@ -1,7 +1,12 @@
-// Applies a verdict of the ledger: the deletion passes, passes with a warning, or is refused.
+// Asks the ledger, fairly queued by caller, and applies its verdict: the deletion passes, passes with a warning, or is refused.
 
+import type { CallRate } from '../../gateway/core/limits/call-turns.ts'
+import { deletionTurnMessage } from '../../gateway/core/policy/traffic-messages.ts'
+import { longestWaitMs, takeTurnIn } from '../../gateway/request/calls/call-turn.ts'
 import { type Limited, refuseLimited, type Unknown } from '../../gateway/request/calls/upstream-reader.ts'
+import { MAX_DELETIONS } from '../../gateway/state/clusters.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
+import { CallLimitError } from '../../kube/core/answers/call-errors.ts'
 import {
   AUDIT_DRY_RUN,
   AUDIT_REJECTED_BY,
@@ -12,7 +17,7 @@ import {
 } from '../api/protection.ts'
 import { unanswered } from '../core/ledger/verdicts.ts'
 import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
-import type { Deletion } from './deletion.ts'
+import type { AskedDeletion, Deletion } from './deletion.ts'
 
 /** Annotation names as kube-apiserver gives them to the webhook. */
 const AUDIT_PREFIX = 'podseidon.kubewharf.io/'
@@ -132,4 +137,54 @@ function withBudget(causes: readonly ProtectionCause[], message: string): readon
 /** Without the namespace, which is the request's; same format as the webhook's. */
 function nameOf({ protector }: ProtectionVerdict): string {
   return protector.slice(protector.indexOf('/') + 1)
+}
+
+/** Builds the request to the ledger. */
+export function requestOf(
+  { decision, settings, cause }: Deletion,
+  { criterion, dryRun }: Pick<AskedDeletion, 'criterion' | 'dryRun'>,
+  pod: ProtectionRequest['pod'],
+): ProtectionRequest {
+  return {
+    cell: settings.cell,
+    cause,
+    via: 'filter',
+    pod,
+    criterion,
+    user: decision.user.name,
+    dryRun,
+    shadow: settings.shadow,
+    timeoutMs: settings.timeoutMs,
+  }
+}
+
+/**
+ * Asks the ledger when the caller's turn comes, so that thousands of deletions by one user don't delay another's. A deletion without a
+ * turn in time is refused, whatever the failure policy says.
+ */
+export async function reviewDeletions(
+  deletion: Deletion,
+  requests: readonly ProtectionRequest[],
+): Promise<readonly ProtectionVerdict[]> {
+  const { exchange, decision, gate, settings } = deletion
+  const { gw, charge } = exchange
+  try {
+    const done = await takeTurnIn(gw, decision.live.deletions, charge, longestWaitMs(settings.timeoutMs), {
+      rate: () => UNLIMITED,
+      message: (_, seconds) => deletionTurnMessage(decision.cluster.name, charge.source, MAX_DELETIONS, seconds),
+    })
+    return await gate.review(requests).finally(done)
+  } catch (error) {
+    if (!(error instanceof CallLimitError)) throw error
+    return requests.map((request) => notNow(request, error))
+  }
+}
+
+const UNLIMITED: CallRate = { qps: 0, burst: 0 }
+
+function notNow(request: ProtectionRequest, { message, retryAfterSeconds }: CallLimitError): ProtectionVerdict {
+  const pass = unanswered(request, message)
+  // Passes if no protector can refuse it.
+  if (pass.admitted) return pass
+  return { ...errorVerdict(message), status: 'RetryAdvised', retryAfterSeconds }
 }

@@ -4,7 +4,7 @@
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { compareVersions } from '../../protection/core/history/resource-version.ts'
-import { podsPath } from '../../protection/request/find-pods.ts'
+import { podsPath } from '../../protection/request/deletion.ts'
 import { forEachAtOnce, UnavailableError } from '../core/victim-choice/cluster-reads.ts'
 import { costAnnotations, type OwnCost, ownCost, podCost, withoutCost } from '../core/victim-choice/own-cost.ts'
 import type { UpstreamObjects } from './upstream-objects.ts'

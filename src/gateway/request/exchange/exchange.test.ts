@@ -4,9 +4,9 @@ import type { HeaderList, Peer, Stream } from '../../../kit/api/stream.ts'
 import { isRefusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { addressCharge } from '../../../kit/core/shares/charge.ts'
 import { ThreadShares } from '../../state/thread-shares.ts'
+import { readBody } from '../calls/request-bodies.ts'
 import { Exchange, type UpstreamOutcome } from './exchange.ts'
 import type { Gateway } from './gateway.ts'
-import { readBody } from './read-body.ts'
 import type { UpstreamHalf } from './state.ts'
 
 const HEAD: HeaderList = [':method', 'POST', ':path', '/x', ':authority', 'prod', ':scheme', 'https']
