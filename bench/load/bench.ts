@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientProgram } from './client-program.ts'
-import { type ClusterOptions, type HAProxyOptions, HOST, Material, SMALL_PATH, TOKEN } from './material.ts'
-import { Client, cpuSeconds, freePort, type Place, type Server, startServer } from './processes.ts'
+import { connectControl, createObjects } from './control.ts'
+import { type ClusterOptions, type HAProxyOptions, HOST, type Keys, Material, SMALL_PATH, TOKEN } from './material.ts'
+import { Client, childOf, cpuSeconds, freePort, type Place, type Server, startServer } from './processes.ts'
 import type { Report } from './report.ts'
+import { nghttpxVersion } from './versions.ts'
 
 /** 'tokens': a different one for each connection; `LoadOptions.tokens` says which. */
 export type Identity = 'x509' | 'token' | 'tokens'
@@ -22,6 +24,8 @@ export interface LoadSample {
   /** Latency, milliseconds. */
   readonly p50: number
   readonly p99: number
+  /** Latency of the request that was answered first, milliseconds. */
+  readonly first: number
   /** CPU of the client, seconds. */
   readonly clientSeconds: number
   readonly seconds: number
@@ -33,8 +37,16 @@ export interface LoadSample {
   readonly endMicros: number
 }
 
-export interface LoadOptions {
+export interface ClientOptions {
+  /** Default x509. */
   readonly identity?: Identity
+  /** Default 'load'. */
+  readonly place?: Place
+  /** What its certificate is made with. Default P-256. */
+  readonly keys?: Keys
+}
+
+export interface LoadOptions extends ClientOptions {
   readonly connections?: number
   readonly streams?: number
   /** Requests a second. Default: as many as it takes (closed loop). */
@@ -47,13 +59,14 @@ export interface LoadOptions {
   readonly requests?: number
   /** Requests before the measurement, for `seconds` at most. Default 2,000. */
   readonly warmUp?: number
-  readonly place?: Place
   /** Awaited when connections are open and warm, before the measurement. Default: none. */
   readonly when?: Promise<void>
   /** Default GET. */
   readonly method?: string
   /** '%s' stands for the number of the connection, as its token has it. Default: the small object's. */
   readonly path?: string
+  /** HTTP/1.1 instead of HTTP/2: one request at a time on a connection. Default false. */
+  readonly http1?: boolean
   /** Bytes of each request's body. Default 0. */
   readonly body?: number
   /** The part of the requests that may fail. Default: the run's. */
@@ -75,17 +88,37 @@ export interface GatewayOptions extends ClusterOptions {
   readonly flags?: readonly string[]
   /** For node itself. */
   readonly nodeArgs?: readonly string[]
+  /** Environment variables. Default: none but the run's own. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Objects live in its embedded API server (`control.ts`) and are not written to files. Default false. */
+  readonly embedded?: boolean
+  /** Whether it gets no request before it is handed out: `/readyz` says that it is ready. Default false: requests are answered. */
+  readonly untouched?: boolean
 }
 
 /** A running Portcullis. */
 export interface Gateway extends Server {
   readonly admin: number
+  /** The port of the embedded API server. */
+  readonly control: number
+  readonly dataDir: string
+  /** When requests were first answered, or, if `untouched`, when it was ready, as `performance.now()`. */
+  readonly servesSinceMs: number
 }
 
 /** How many UpstreamClusters it has in force. */
-async function clustersOf(gateway: Gateway): Promise<number> {
+async function clustersOf(gateway: { readonly admin: number }): Promise<number> {
   const metrics = await (await fetch(`http://127.0.0.1:${gateway.admin}/metrics`)).text()
   return Number(/^portcullis_config_clusters (\d+)$/m.exec(metrics)?.[1])
+}
+
+/** Waits until it says that it is ready. */
+async function ready(gateway: { readonly name: string; readonly admin: number }): Promise<void> {
+  const deadline = performance.now() + HEALTHY_SECONDS * 1000
+  while (!(await fetch(`http://127.0.0.1:${gateway.admin}/readyz`)).ok) {
+    if (performance.now() > deadline) throw new Error(`${gateway.name} is not ready`)
+    await sleep(HEALTHY_AGAIN_MS)
+  }
 }
 
 interface LoadLine {
@@ -95,6 +128,7 @@ interface LoadLine {
   readonly perSecond: number
   readonly p50Micros: number
   readonly p99Micros: number
+  readonly firstMicros: number
   readonly startMicros: number
   readonly endMicros: number
 }
@@ -106,6 +140,7 @@ const WARM_UP_SECONDS = 8
 /** Thousands of clusters need some. */
 const START_SECONDS = 180
 const HEALTHY_SECONDS = 180
+const HEALTHY_AGAIN_MS = 200
 
 export class Bench {
   readonly rounds: number
@@ -151,14 +186,14 @@ export class Bench {
   }
 
   /**
-   * The upstream for watches and large lists; listens on `endpoints` ports from its first on. `admin` is
+   * The upstream for watches, large lists, uploads and upgrades; listens on `endpoints` ports from its first on. `admin` is
    * the port that starts a broadcast.
    */
-  async upstream(endpoints: number = 1): Promise<Server & { readonly admin: number }> {
+  async upstream(endpoints: number = 1, flags: readonly string[] = []): Promise<Server & { readonly admin: number }> {
     const port = freePort(endpoints)
     const admin = freePort()
     const files = [`-cert=${this.material.path('server.pem')}`, `-key=${this.material.path('server.key')}`]
-    const args = ['upstream', `-port=${port}`, `-ports=${endpoints}`, `-admin=${admin}`, ...files]
+    const args = ['upstream', `-port=${port}`, `-ports=${endpoints}`, `-admin=${admin}`, ...files, ...flags]
     return { ...(await startServer({ name: 'direct', port, command: this.#client, args, place: 'load' })), admin }
   }
 
@@ -168,6 +203,19 @@ export class Bench {
     const args = ['-db', '-f', this.material.haproxyConfig(port, upstreamPort, options)]
     const output = options.log === true ? this.material.path(`haproxy-${port}.log`) : undefined
     return startServer({ name, port, command: 'haproxy', args, place: 'proxy', output })
+  }
+
+  /** nghttpx, where it is installed: a proxy in C++ that does HTTP/2 on both sides and not much else. Without it a note says so. */
+  async nghttpx(upstreamPort: number): Promise<Server | undefined> {
+    if (nghttpxVersion() === undefined) {
+      this.report.note('nghttpx is left out: it is not installed (Debian: nghttp2-proxy).')
+      return undefined
+    }
+    const port = freePort()
+    const args = this.material.nghttpxFlags(port, upstreamPort)
+    const server = await startServer({ name: 'nghttpx', port, command: 'nghttpx', args, place: 'proxy' })
+    // The first process starts the one that works, and takes it along when it ends.
+    return { ...server, pid: await childOf(server.pid) }
   }
 
   /** The gateway that one gets off the shelf in Node (node-gateway/server.ts), with two servers of its own over HTTP/1.1. */
@@ -192,13 +240,18 @@ export class Bench {
     const admin = freePort()
     const root = options.root ?? this.root
     const threads = this.hasThreads ? [`--threads=${options.threads ?? 1}`] : []
+    const control = freePort()
+    const dataDir = this.material.path(`data-${port}`)
+    const source =
+      options.embedded === true
+        ? ['--source=embedded', `--control-listen=127.0.0.1:${control}`]
+        : ['--source=files', `--config-dir=${this.material.clusters(`clusters-${port}`, options)}`]
     const args = [
       'serve',
-      '--source=files',
-      `--config-dir=${this.material.clusters(`clusters-${port}`, options)}`,
+      ...source,
       `--listen=127.0.0.1:${port}`,
       `--admin-listen=127.0.0.1:${admin}`,
-      `--data-dir=${this.material.path(`data-${port}`)}`,
+      `--data-dir=${dataDir}`,
       `--access-log=${options.logged === true}`,
       '--drain-timeout=1s',
       ...threads,
@@ -210,51 +263,56 @@ export class Bench {
     // As users start it: with the flags of Node that it has there.
     const program = join(root, 'bin/portcullis')
     const { nodeArgs } = options
-    const [command = program, ...before] =
-      nodeArgs === undefined ? [program] : ['env', `NODE_OPTIONS=${nodeArgs.join(' ')}`, program]
+    const env = { ...options.env, ...(nodeArgs === undefined ? {} : { NODE_OPTIONS: nodeArgs.join(' ') }) }
+    const before = [...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]
     const output = options.logged === true ? this.material.path(`access-${port}.log`) : undefined
     const server = await startServer({
       name,
       port,
-      command,
+      command: 'env',
       args: [...before, ...args],
       place,
       cwd: root,
       startSeconds: START_SECONDS,
       output,
     })
-    const gateway = { ...server, admin }
-    await this.#healthy(gateway)
+    const gateway = { ...server, admin, control, dataDir }
+    if (options.embedded === true && options.port === undefined) {
+      await ready(gateway)
+      const session = connectControl(gateway)
+      await createObjects(session, this.material.objects(options))
+      session.destroy()
+      // A write is answered before it is in force.
+      while ((await clustersOf(gateway)) < 1 + (options.otherClusters ?? 0)) await sleep(HEALTHY_AGAIN_MS)
+    }
+    if (options.untouched === true) await ready(gateway)
+    else await this.#healthy(gateway, options.keys)
+    const servesSinceMs = performance.now()
     const clusters = options.otherClusters === undefined ? 1 : await clustersOf(gateway)
     const wanted = 1 + (options.otherClusters ?? 0)
     if (clusters !== wanted) throw new Error(`${name} has ${clusters} of ${wanted} clusters`)
-    return gateway
+    return { ...gateway, servesSinceMs }
   }
 
   /** Waits until requests are answered: probes of thousands of clusters at once may cost the upstream its first one. */
-  async #healthy(gateway: Gateway): Promise<void> {
+  async #healthy(gateway: Server, keys?: Keys): Promise<void> {
     const deadline = performance.now() + HEALTHY_SECONDS * 1000
     for (;;) {
       try {
-        await this.load(gateway, { seconds: 0.01, connections: 1, warmUp: 0, tolerated: 0 })
+        await this.load(gateway, { seconds: 0.01, connections: 1, warmUp: 0, tolerated: 0, ...(keys && { keys }) })
         return
       } catch (error) {
         if (performance.now() > deadline) throw error
       }
-      await sleep(1000)
+      await sleep(HEALTHY_AGAIN_MS)
     }
   }
 
   /** A client of `target` in one of its modes (client-go/main.go). */
-  client(
-    target: Server,
-    mode: string,
-    flags: readonly string[],
-    identity: Identity = 'x509',
-    place: Place = 'load',
-  ): Client {
-    const certificate = [`-cert=${this.material.path('client.pem')}`, `-key=${this.material.path('client.key')}`]
-    const credentials = { x509: certificate, token: [`-token=${TOKEN}`], tokens: [] }
+  client(target: Server, mode: string, flags: readonly string[], options: ClientOptions = {}): Client {
+    const { identity = 'x509', place = 'load' } = options
+    const { client, clientKey } = this.material.certificates(options.keys)
+    const credentials = { x509: [`-cert=${client}`, `-key=${clientKey}`], token: [`-token=${TOKEN}`], tokens: [] }
     return new Client(
       this.#client,
       [mode, `-port=${target.port}`, `-host=${HOST}`, ...credentials[identity], ...flags],
@@ -264,13 +322,14 @@ export class Bench {
 
   /** GETs of the small object. Throws when one fails. */
   async load(target: Server, options: LoadOptions): Promise<LoadSample> {
-    const { identity = 'x509', connections = 4, streams = 16, rate = 0, seconds = 1.5 } = options
+    const { connections = 4, streams = 16, rate = 0, seconds = 1.5 } = options
     const flags = [`-connections=${connections}`, `-streams=${streams}`, `-path=${options.path ?? SMALL_PATH}`]
     flags.push(`-rate=${rate}`, `-seconds=${seconds}`, `-warm-up=${options.warmUp ?? CONNECTION_WARM_UP}`)
     flags.push(`-tolerated=${options.tolerated ?? this.tolerated}`, `-requests=${options.requests ?? 0}`)
     flags.push(`-method=${options.method ?? 'GET'}`, `-body=${options.body ?? 0}`)
+    if (options.http1 === true) flags.push('-http1')
     if (options.tokens !== undefined) flags.push(`-tokens=${options.tokens}`)
-    const client = this.client(target, 'load', flags, identity, options.place ?? 'load')
+    const client = this.client(target, 'load', flags, options)
     try {
       await client.next()
       await options.when
@@ -285,6 +344,7 @@ export class Bench {
         cores: used / line.seconds,
         p50: line.p50Micros / 1000,
         p99: line.p99Micros / 1000,
+        first: line.firstMicros / 1000,
         clientSeconds: cpuSeconds(client.pid) - clientBefore,
       }
     } catch (error) {
@@ -301,7 +361,7 @@ export class Bench {
   async warmUp(
     target: Server,
     identities: readonly Identity[] = ['x509'],
-    shape: Pick<LoadOptions, 'rate' | 'connections'> = {},
+    shape: Pick<LoadOptions, 'rate' | 'connections' | 'http1'> = {},
   ): Promise<void> {
     for (const identity of identities)
       await this.load(target, { ...shape, identity, seconds: WARM_UP_SECONDS, tolerated: 1 })

@@ -1,8 +1,9 @@
 // What the programs of a run read: certificates, the small object, HAProxy's configuration, UpstreamCluster files.
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { generateKeyPairSync } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 
 export const HOST = 'bench.example.com'
@@ -21,6 +22,14 @@ const TUNED_FOR_LISTS = `
   tune.bufsize 131072
   tune.h2.initial-window-size 1048576`
 
+/** What the certificates of the client and the proxy are made with, and that of their CA. */
+export type Keys = 'p256' | 'rsa'
+
+/** Paths of PEM files. `both` holds the server's certificate and its key. */
+export type Certificates = Readonly<Record<'ca' | 'server' | 'serverKey' | 'both' | 'client' | 'clientKey', string>>
+
+const CERTIFICATE_FILES = ['ca.pem', 'server.pem', 'server.key', 'both.pem', 'client.pem', 'client.key']
+
 export interface HAProxyOptions {
   /** How many ports from the upstream's first on. Default 1. */
   readonly endpoints?: number
@@ -28,7 +37,21 @@ export interface HAProxyOptions {
   readonly tuned?: boolean
   /** A line for each request on stdout, as `option httplog` writes it. Default false. */
   readonly log?: boolean
+  /** Default P-256. */
+  readonly keys?: Keys
+  /** What it offers the upstream. Default h2. */
+  readonly upstreamProtocol?: 'h2' | 'http/1.1'
+  /** Joins connections and reads nothing (`mode tcp`), TLS on both sides as ever. Default false. */
+  readonly splice?: boolean
 }
+
+/** What Portcullis does, too. */
+const HAPROXY_FIELDS = `  option forwardfor
+  http-request del-header Impersonate-Group
+  http-request set-header Impersonate-User %[ssl_c_s_dn(CN)]
+  http-request add-header Impersonate-Group system:authenticated
+  http-request set-header Authorization "Bearer gateway"
+`
 
 const ALL = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
 
@@ -43,12 +66,24 @@ export interface ClusterOptions {
   readonly policies?: number
   /** A line in the access log for each request, if the gateway has one. Default false. */
   readonly logged?: boolean
-  /** Further clusters that nobody asks for, with a server that refuses connections. Default 0. */
+  /** Further clusters that nobody asks for. Default 0. */
   readonly otherClusters?: number
+  /** Where their server listens. Default: nowhere. */
+  readonly otherPort?: number
   /** Lists without a limit are refused where they are known to be large. Default false. */
   readonly listGuard?: boolean
+  /** Default P-256. */
+  readonly keys?: Keys
   /** docs/list-guard.md's limit: 100 seats for each user, of which lists take what they cost; the client's certificate has no limit. Default false. */
   readonly costLimit?: boolean
+}
+
+/** An UpstreamCluster as it is written; a row may change its policies. */
+export interface UpstreamClusterLike {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly spec: { readonly dispatchPolicies: readonly object[]; readonly [field: string]: unknown }
 }
 
 /** A temporary folder with all of it. */
@@ -56,17 +91,7 @@ export class Material {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
 
   constructor() {
-    const ca = createCA({ commonName: 'bench CA' })
-    const names = { dnsNames: [HOST, 'localhost'], ipAddresses: ['127.0.0.1'] }
-    const server = issueCertificate(ca, { commonName: HOST, usage: 'server', ...names })
-    const client = issueCertificate(ca, { commonName: 'bench', usage: 'client' })
-    this.write('ca.pem', ca.certPem)
-    this.write('ca.key', ca.keyPem)
-    this.write('server.pem', server.certPem)
-    this.write('server.key', server.keyPem)
-    this.write('both.pem', server.certPem + server.keyPem)
-    this.write('client.pem', client.certPem)
-    this.write('client.key', client.keyPem)
+    this.#makeCertificates('.', 'p256')
     this.write(`www${SMALL_PATH}`, 'x'.repeat(OBJECT_BYTES))
     this.write('www/readyz', 'ok')
     const user = { username: 'bench', uid: '1', groups: ['one', 'two', 'three'], extra: {} }
@@ -91,8 +116,10 @@ export class Material {
 
   /** The same work in C: the client's certificate verified, its name passed on, the upstream verified, HTTP/2 and TLS twice. */
   haproxyConfig(port: number, upstreamPort: number, options: HAProxyOptions): string {
-    const { endpoints = 1, tuned = false, log = false } = options
-    const verify = `ssl verify required ca-file ${this.path('ca.pem')} verifyhost ${HOST} alpn h2`
+    const { endpoints = 1, tuned = false, log = false, splice = false, keys } = options
+    const { upstreamProtocol = splice ? 'http/1.1' : 'h2' } = options
+    const { both, ca } = this.certificates(keys)
+    const verify = `ssl verify required ca-file ${this.path('ca.pem')} verifyhost ${HOST} alpn ${upstreamProtocol}`
     const servers = Array.from(
       { length: endpoints },
       (_, i) => `  server s${i} 127.0.0.1:${upstreamPort + i} ${verify}`,
@@ -103,44 +130,95 @@ export class Material {
   nbthread 1
   maxconn 9000${tuned ? TUNED_FOR_LISTS : ''}${log ? '\n  log stdout format raw local0 info' : ''}
 defaults
-  mode http${log ? '\n  log global\n  option httplog' : ''}
+  mode ${splice ? 'tcp' : 'http'}${log ? '\n  log global\n  option httplog' : ''}
   timeout connect 5s
   timeout client 1h
   timeout server 1h
 frontend f
-  bind 127.0.0.1:${port} ssl crt ${this.path('both.pem')} ca-file ${this.path('ca.pem')} verify optional alpn h2,http/1.1
-  option forwardfor
-  http-request del-header Impersonate-Group
-  http-request set-header Impersonate-User %[ssl_c_s_dn(CN)]
-  http-request add-header Impersonate-Group system:authenticated
-  http-request set-header Authorization "Bearer gateway"
-  default_backend b
+  bind 127.0.0.1:${port} ssl crt ${both} ca-file ${ca} verify optional alpn ${splice ? 'http/1.1' : 'h2,http/1.1'}
+${splice ? '' : HAPROXY_FIELDS}  default_backend b
 backend b
-  http-reuse always
-${servers.join('\n')}
+${splice ? '' : '  http-reuse always\n'}${servers.join('\n')}
 `,
     )
   }
 
+  /** The same as HAProxy, but the name of the client, which only a script could pass on. TLS records are large from the first on. */
+  nghttpxFlags(port: number, upstreamPort: number): string[] {
+    const { ca, server, serverKey } = this.certificates()
+    return [
+      // Debian has one in /etc.
+      '--conf=/dev/null',
+      `--frontend=127.0.0.1,${port}`,
+      `--backend=127.0.0.1,${upstreamPort};;proto=h2;tls;sni=${HOST}`,
+      '--workers=1',
+      '--single-thread',
+      `--cacert=${ca}`,
+      '--verify-client',
+      `--verify-client-cacert=${ca}`,
+      '--add-x-forwarded-for',
+      '--add-request-header=Impersonate-User: bench',
+      '--add-request-header=Impersonate-Group: system:authenticated',
+      '--add-request-header=Authorization: Bearer gateway',
+      '--no-via',
+      '--no-server-rewrite',
+      '--no-location-rewrite',
+      '--no-server-push',
+      '--no-ocsp',
+      '--tls-dyn-rec-warmup-threshold=0',
+      '--log-level=ERROR',
+      serverKey,
+      server,
+    ]
+  }
+
+  /** The certificates of such keys, which are made when they are asked for first. */
+  certificates(keys: Keys = 'p256'): Certificates {
+    const folder = keys === 'p256' ? '.' : keys
+    if (!existsSync(this.path(folder))) this.#makeCertificates(folder, keys)
+    const [ca, server, serverKey, both, client, clientKey] = CERTIFICATE_FILES.map((name) =>
+      this.path(join(folder, name)),
+    )
+    return { ca, server, serverKey, both, client, clientKey } as Certificates
+  }
+
+  #makeCertificates(folder: string, keys: Keys): void {
+    const newKey = (): { keyPem?: string } => (keys === 'rsa' ? { keyPem: rsaKey() } : {})
+    const ca = createCA({ commonName: 'bench CA', ...newKey() })
+    const names = { dnsNames: [HOST, 'localhost'], ipAddresses: ['127.0.0.1'] }
+    const server = issueCertificate(ca, { commonName: HOST, usage: 'server', ...names, ...newKey() })
+    const client = issueCertificate(ca, { commonName: 'bench', usage: 'client', ...newKey() })
+    this.write(join(folder, 'ca.pem'), ca.certPem)
+    this.write(join(folder, 'ca.key'), ca.keyPem)
+    this.write(join(folder, 'server.pem'), server.certPem)
+    this.write(join(folder, 'server.key'), server.keyPem)
+    this.write(join(folder, 'both.pem'), server.certPem + server.keyPem)
+    this.write(join(folder, 'client.pem'), client.certPem)
+    this.write(join(folder, 'client.key'), client.keyPem)
+  }
+
   /** A folder of UpstreamCluster files, of its own. */
   clusters(name: string, options: ClusterOptions): string {
-    this.write(`${name}/bench.yaml`, JSON.stringify(this.#cluster(HOST, options)))
-    const others = options.otherClusters ?? 0
-    for (let first = 0; first < others; first += CLUSTERS_A_FILE) {
-      const length = Math.min(CLUSTERS_A_FILE, others - first)
-      const objects = Array.from({ length }, (_, i) => {
-        const object = this.#cluster(`other-${first + i}.example.com`, { upstreamPort: REFUSING_PORT, policies: 2 })
-        return JSON.stringify(object)
-      })
-      this.write(`${name}/others-${first}.yaml`, objects.join('\n---\n'))
+    const objects = this.objects(options).map((object) => JSON.stringify(object))
+    for (let first = 0; first < objects.length; first += CLUSTERS_A_FILE) {
+      this.write(`${name}/clusters-${first}.yaml`, objects.slice(first, first + CLUSTERS_A_FILE).join('\n---\n'))
     }
     return this.path(name)
   }
 
-  #cluster(name: string, options: ClusterOptions): object {
+  /** The cluster that is asked for, and the others after it. */
+  objects(options: ClusterOptions): UpstreamClusterLike[] {
+    const { otherClusters = 0, otherPort = REFUSING_PORT } = options
+    const others = Array.from({ length: otherClusters }, (_, i) =>
+      this.#cluster(`other-${i}.example.com`, { upstreamPort: otherPort, policies: 2 }),
+    )
+    return [this.#cluster(HOST, options), ...others]
+  }
+
+  #cluster(name: string, options: ClusterOptions): UpstreamClusterLike {
     const { upstreamPort, endpoints = 1, policies = 20, logged = false } = options
     const { listGuard = false, costLimit = false } = options
-    const base64 = (file: string): string => readFileSync(this.path(file)).toString('base64')
+    const base64 = (file: string): string => readFileSync(resolve(this.folder, file)).toString('base64')
     const misses = Array.from({ length: policies - 1 }, (_, i) => ({
       rules: [{ verbs: ['get'], apiGroups: ['apps'], resources: [`kind${i}`], users: [`user${i}`] }],
     }))
@@ -148,7 +226,8 @@ ${servers.join('\n')}
       flowControlSchemaName: costLimit ? 'agents' : 'all',
       rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
     }
-    const serving = { certData: base64('server.pem'), keyData: base64('server.key'), clientCAData: base64('ca.pem') }
+    const { server, serverKey, ca } = this.certificates(options.keys)
+    const serving = { certData: base64(server), keyData: base64(serverKey), clientCAData: base64(ca) }
     return {
       apiVersion: 'proxy.kubegateway.io/v1alpha1',
       kind: 'UpstreamCluster',
@@ -172,4 +251,12 @@ ${servers.join('\n')}
       },
     }
   }
+}
+
+function rsaKey(): string {
+  return generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  }).privateKey
 }

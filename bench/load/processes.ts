@@ -147,6 +147,8 @@ export class Client {
   }
 }
 
+const CHILD_MS = 5_000
+
 let nextPort = 20_000 + (process.pid % 100) * 100
 
 /**
@@ -176,6 +178,17 @@ export function cpuSeconds(pid: number): number {
     } catch {}
   }
   return nanoseconds / 1e9
+}
+
+/** The first process that this one starts, at once or soon. Throws when there is none. */
+export async function childOf(pid: number): Promise<number> {
+  const deadline = performance.now() + CHILD_MS
+  for (;;) {
+    const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0])
+    if (child > 0) return child
+    if (performance.now() > deadline) throw new Error(`process ${pid} has started no other one`)
+    await sleep(20)
+  }
 }
 
 /** Resident memory, bytes. */

@@ -10,7 +10,20 @@ export function versions(): string {
   const haproxy = /^HAProxy version (\S+)/m.exec(output)?.[1]
   // What it was built with may be older than what is loaded.
   const library = /^Running on OpenSSL version : OpenSSL (\S+)/m.exec(output)?.[1]
-  return `Node ${process.versions.node} (OpenSSL ${process.versions.openssl}), HAProxy ${haproxy} (OpenSSL ${library})`
+  const nghttpx = nghttpxVersion()
+  return (
+    `Node ${process.versions.node} (OpenSSL ${process.versions.openssl}), HAProxy ${haproxy} (OpenSSL ${library})` +
+    (nghttpx === undefined ? '' : `, nghttpx ${nghttpx}`)
+  )
+}
+
+/** Undefined where it is not installed. */
+export function nghttpxVersion(): string | undefined {
+  try {
+    return /nghttp2\/(\S+)/.exec(execFileSync('nghttpx', ['--version'], { encoding: 'utf8' }))?.[1]
+  } catch {
+    return undefined
+  }
 }
 
 /** Of a checkout, e.g. "2bb923c3" or "2bb923c3 with changes": a table is of the commit that it names. */

@@ -1,9 +1,10 @@
-// A client's HTTP/2 connection: requests whose header block is encoded before, and the frames that come back.
+// A client's connection: requests whose header block is encoded before, and the frames that come back; or HTTP/1.1 (http1.go).
 package main
 
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,13 @@ type headerMode interface {
 	headers(c *connection, stream uint32, block []byte)
 }
 
+// sendMode is one that sends more than requests. send is called whenever the socket may take more, window for every WINDOW_UPDATE of a
+// stream, and for the last stream when the peer changes the windows of all.
+type sendMode interface {
+	send(c *connection) error
+	window(c *connection, stream uint32, bytes int)
+}
+
 type connection struct {
 	index    int
 	socket   *socket
@@ -49,6 +57,10 @@ type connection struct {
 	started  [statusRing]int64 // monotonic ns; 0 for a free slot
 	settled  bool
 	dirty    bool
+	streamed bool   // bodies are sent by the mode
+	window   int    // what the peer takes on all streams
+	initial  int    // and on a new one
+	http1    *http1 // nil: HTTP/2
 }
 
 // Stream ids go up by two; a slot is free long before its turn comes again.
@@ -65,6 +77,7 @@ type target struct {
 	tokens     string
 	tokenBytes int
 	body       []byte // of every request; shared
+	streamed   bool   // bodies are sent by the mode
 }
 
 // fieldsOf are the fields of the requests of one connection.
@@ -90,11 +103,19 @@ func (t *target) connect(index int, m mode) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tlsConn.ConnectionState().NegotiatedProtocol != "h2" {
-		return nil, errors.New("the peer does not speak h2")
+	if wanted := t.config.NextProtos[0]; tlsConn.ConnectionState().NegotiatedProtocol != wanted {
+		return nil, fmt.Errorf("the peer does not speak %s", wanted)
 	}
-	c := &connection{index: index, socket: s, tls: tlsConn, mode: m, body: t.body, nextID: 1, maxOpen: defaultMaxStreams}
+	c := &connection{
+		index: index, socket: s, tls: tlsConn, mode: m, body: t.body, nextID: 1, maxOpen: defaultMaxStreams,
+		streamed: t.streamed, window: defaultWindow, initial: defaultWindow,
+	}
 	c.in = make([]byte, 64<<10)
+	if t.config.NextProtos[0] == protocolHTTP1 {
+		c.http1 = &http1{request: requestText(t.fieldsOf(index), t.body)}
+		c.maxOpen = 1
+		return c, c.unblock()
+	}
 	tableSize := uint32(defaultTableSize)
 	c.out = append(c.out, preface...)
 	c.out = appendSettings(c.out, setting{settingEnablePush, 0}, setting{settingInitialWindowSize, t.window})
@@ -108,11 +129,15 @@ func (t *target) connect(index int, m mode) (*connection, error) {
 		}
 	}
 	c.encode(t.fieldsOf(index), min(tableSize, defaultTableSize))
-	s.nonblocking = true
-	if err := syscall.SetNonblock(s.fd, true); err != nil {
+	if err := c.unblock(); err != nil {
 		return nil, err
 	}
 	return c, c.write()
+}
+
+func (c *connection) unblock() error {
+	c.socket.nonblocking = true
+	return syscall.SetNonblock(c.socket.fd, true)
 }
 
 // encode makes the two header blocks. A peer that keeps no table gets literals each time.
@@ -131,18 +156,10 @@ func (c *connection) encode(fields []hpack.HeaderField, tableSize uint32) {
 
 // request opens a stream; the bytes leave with the next write. since is when it should have been sent.
 func (c *connection) request(since int64) error {
-	block := c.later
-	if c.nextID == 1 {
-		block = c.first
-	}
-	flags := byte(flagEndHeaders)
-	if len(c.body) == 0 {
-		flags |= flagEndStream
-	}
-	c.out = appendFrameHeader(c.out, len(block), frameHeaders, flags, c.nextID)
-	c.out = append(c.out, block...)
-	if len(c.body) > 0 {
-		c.out = append(appendFrameHeader(c.out, len(c.body), frameData, flagEndStream, c.nextID), c.body...)
+	if c.http1 != nil {
+		c.out = append(c.out, c.http1.request...)
+	} else {
+		c.requestHTTP2()
 	}
 	i := slot(c.nextID)
 	if c.started[i] != 0 {
@@ -153,6 +170,22 @@ func (c *connection) request(since int64) error {
 	c.open++
 	c.dirty = true
 	return nil
+}
+
+func (c *connection) requestHTTP2() {
+	block := c.later
+	if c.nextID == 1 {
+		block = c.first
+	}
+	flags := byte(flagEndHeaders)
+	if len(c.body) == 0 && !c.streamed {
+		flags |= flagEndStream
+	}
+	c.out = appendFrameHeader(c.out, len(block), frameHeaders, flags, c.nextID)
+	c.out = append(c.out, block...)
+	if len(c.body) > 0 {
+		c.out = append(appendFrameHeader(c.out, len(c.body), frameData, flagEndStream, c.nextID), c.body...)
+	}
 }
 
 func (c *connection) write() error {
@@ -182,6 +215,11 @@ func (c *connection) receive() error {
 func (c *connection) read(tableSize *uint32) error {
 	n, err := c.tls.Read(c.in[c.inLen:])
 	if err != nil {
+		return err
+	}
+	if c.http1 != nil {
+		rest, err := c.answers(c.in[:c.inLen+n])
+		c.inLen = copy(c.in, rest)
 		return err
 	}
 	rest, err := eachFrame(c.in[:c.inLen+n], func(kind, flags byte, stream uint32, payload []byte) error {
@@ -229,6 +267,12 @@ func (c *connection) frame(kind, flags byte, stream uint32, payload []byte, tabl
 			if id == settingMaxStreams {
 				c.maxOpen = int(min(value, 1<<20))
 			}
+			if id == settingInitialWindowSize {
+				if m, ok := c.mode.(sendMode); ok && c.open > 0 {
+					m.window(c, c.nextID-2, int(value)-c.initial)
+				}
+				c.initial = int(value)
+			}
 		})
 		c.settled = true
 		c.out = appendFrameHeader(c.out, 0, frameSettings, flagAck, 0)
@@ -238,6 +282,13 @@ func (c *connection) frame(kind, flags byte, stream uint32, payload []byte, tabl
 			c.out = appendFrameHeader(c.out, len(payload), framePing, flagAck, 0)
 			c.out = append(c.out, payload...)
 			c.dirty = true
+		}
+	case frameWindowUpdate:
+		n := int(binary.BigEndian.Uint32(payload) & 0x7fffffff)
+		if stream == 0 {
+			c.window += n
+		} else if m, ok := c.mode.(sendMode); ok {
+			m.window(c, stream, n)
 		}
 	case frameGoAway:
 		return fmt.Errorf("GOAWAY %x", payload)
@@ -278,7 +329,7 @@ func statusText(status int) string {
 	if status < 0 {
 		return fmt.Sprintf("RST_STREAM with code %d", -status-1)
 	}
-	if status < 200 {
+	if status < 100 {
 		return "a status that is not in HPACK's static table"
 	}
 	return fmt.Sprintf("status %d", status)

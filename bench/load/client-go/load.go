@@ -18,6 +18,8 @@ type loadResult struct {
 	P90       float64 `json:"p90Micros"`
 	P99       float64 `json:"p99Micros"`
 	Max       float64 `json:"maxMicros"`
+	// Latency of the request that was answered first.
+	First float64 `json:"firstMicros"`
 	// CLOCK_MONOTONIC, to find the same moments in a CPU profile.
 	StartMicros int64 `json:"startMicros"`
 	EndMicros   int64 `json:"endMicros"`
@@ -180,6 +182,7 @@ func (m *loadMode) report(start, end int64) {
 	if float64(m.errors) > m.tolerated*float64(m.done) {
 		fail(fmt.Errorf("%d of %d requests failed, the last: %s", m.errors, m.done, statusText(m.badStatus)))
 	}
+	first := float64(m.latencies[0]) / 1000
 	slices.Sort(m.latencies)
 	at := func(part float64) float64 {
 		return float64(m.latencies[min(int(float64(len(m.latencies))*part), len(m.latencies)-1)]) / 1000
@@ -187,6 +190,6 @@ func (m *loadMode) report(start, end int64) {
 	seconds := float64(end-start) / 1e9
 	print(loadResult{
 		Requests: m.done, Errors: m.errors, Seconds: seconds, PerSecond: float64(m.done) / seconds,
-		P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: at(1), StartMicros: start / 1000, EndMicros: end / 1000,
+		P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: at(1), First: first, StartMicros: start / 1000, EndMicros: end / 1000,
 	})
 }

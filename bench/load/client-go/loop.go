@@ -67,6 +67,11 @@ func (l *loop) wait(until int64) error {
 				return err
 			}
 		}
+		if m, ok := c.mode.(sendMode); ok {
+			if err := m.send(c); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

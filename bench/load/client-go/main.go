@@ -20,9 +20,9 @@ import (
 
 type options struct {
 	port, ports, admin, connections, streams, lists, warmUp, rate, workers, status int
-	requests, tokenBytes, body                                                     int
+	requests, tokenBytes, body, upload                                             int
 	seconds, tolerated                                                             float64
-	kubernetes                                                                     bool
+	kubernetes, http1                                                              bool
 	pace                                                                           int
 	host, method, path, cert, key, token, tokens                                   string
 }
@@ -31,13 +31,14 @@ var stdin = bufio.NewReader(os.Stdin)
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: h2 load|fleet|watch|list|handshakes|upstream [flags]"))
+		fail(fmt.Errorf("usage: h2 load|fleet|watch|idle|list|upload|exec|handshakes|upstream [flags]"))
 	}
 	var o options
 	f := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	f.IntVar(&o.port, "port", 0, "port on 127.0.0.1")
 	f.IntVar(&o.admin, "admin", 0, "upstream: port for the commands")
 	f.BoolVar(&o.kubernetes, "kubernetes", false, "upstream: answers about pods and access, upgrades, and what hostile pods answer")
+	f.BoolVar(&o.http1, "http1", false, "HTTP/1.1 instead of HTTP/2; upstream: it offers nothing else")
 	f.IntVar(&o.ports, "ports", 1, "upstream: how many, from -port on")
 	f.IntVar(&o.connections, "connections", 4, "")
 	f.IntVar(&o.streams, "streams", 16, "requests at once on a connection")
@@ -48,12 +49,13 @@ func main() {
 	f.IntVar(&o.workers, "workers", 8, "handshakes: at once")
 	f.IntVar(&o.status, "status", 200, "load: the expected status; 0: any")
 	f.IntVar(&o.pace, "pace", 0, "list: bytes a second that each connection reads; 0: as fast as they come")
-	f.Float64Var(&o.seconds, "seconds", 5, "load, fleet, handshakes: how long")
+	f.Float64Var(&o.seconds, "seconds", 5, "load, fleet, exec, handshakes: how long")
 	f.Float64Var(&o.tolerated, "tolerated", 0, "load: the part of the requests that may fail")
 	f.StringVar(&o.host, "host", "localhost", "SNI and :authority")
 	f.StringVar(&o.method, "method", "GET", "")
 	f.StringVar(&o.path, "path", "/", "%s stands for the number of the connection, as tokens have it")
 	f.IntVar(&o.body, "body", 0, "bytes that each request has after its header")
+	f.IntVar(&o.upload, "upload", 0, "upload: bytes of each body; exec: bytes that each session sends")
 	f.StringVar(&o.cert, "cert", "", "PEM file of the client's certificate, or the upstream's")
 	f.StringVar(&o.key, "key", "", "PEM file of its key")
 	f.StringVar(&o.token, "token", "", "bearer token")
@@ -63,7 +65,8 @@ func main() {
 
 	debug.SetGCPercent(400)
 	modes := map[string]func(*options) error{
-		"load": load, "fleet": fleet, "watch": watch, "list": list, "handshakes": handshakes, "upstream": upstream,
+		"load": load, "fleet": fleet, "watch": watch, "idle": idle, "list": list, "upload": upload, "exec": exec,
+		"handshakes": handshakes, "upstream": upstream,
 	}
 	run := modes[os.Args[1]]
 	if run == nil {
@@ -121,6 +124,9 @@ func (o *options) target() (*target, error) {
 			return nil, err
 		}
 		config.Certificates = []tls.Certificate{pair}
+	}
+	if o.http1 {
+		config.NextProtos = []string{protocolHTTP1}
 	}
 	fields := []hpack.HeaderField{
 		{Name: ":method", Value: o.method},

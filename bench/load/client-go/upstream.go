@@ -87,7 +87,10 @@ func upstream(o *options) error {
 		return err
 	}
 	config := &tls.Config{
-		Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, DynamicRecordSizingDisabled: true,
+		Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", protocolHTTP1}, DynamicRecordSizingDisabled: true,
+	}
+	if o.http1 {
+		config.NextProtos = []string{protocolHTTP1}
 	}
 	http.HandleFunc("/broadcast", func(w http.ResponseWriter, _ *http.Request) {
 		start := now()

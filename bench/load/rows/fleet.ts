@@ -131,7 +131,7 @@ async function measure(bench: Bench, gateway: Gateway, when: Promise<void>): Pro
 async function besideFleet(bench: Bench, gateway: Gateway): Promise<{ sample: Sample; answers: Answers }> {
   const seconds = SETTLE_SECONDS + SECONDS * 2
   const flags = [`-connections=${AGENTS}`, `-tokens=${AGENT}`, `-path=${LIST_PATH}`, `-seconds=${seconds}`]
-  const agents = bench.client(gateway, 'fleet', flags, 'tokens')
+  const agents = bench.client(gateway, 'fleet', flags, { identity: 'tokens' })
   try {
     await agents.next()
     let over = false
