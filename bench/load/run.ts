@@ -16,6 +16,7 @@ import { cpu } from './rows/cpu.ts'
 import { fleet } from './rows/fleet.ts'
 import { handshakes } from './rows/handshakes.ts'
 import { type HostileOptions, hostile } from './rows/hostile.ts'
+import { http1 } from './rows/http1.ts'
 import { insight } from './rows/insight.ts'
 import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
@@ -40,6 +41,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'top-users': topUsers,
   insight,
   latency,
+  http1,
   threads,
   watches,
   broadcast,
