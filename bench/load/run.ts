@@ -28,6 +28,7 @@ import { storm } from './rows/storm.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
 import { top, topUsers } from './rows/top.ts'
+import { upload } from './rows/upload.ts'
 import { watches } from './rows/watches.ts'
 import { commitOf, versions } from './versions.ts'
 
@@ -46,6 +47,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   watches,
   broadcast,
   list,
+  upload,
   mixed,
   fleet,
   policies,

@@ -10,7 +10,9 @@ export const LIST_PATH: string = `/api/v1/pods?bytes=${LIST_BYTES}`
 const SAMPLE_MS = 10
 const MIB = 1024 * 1024
 
-interface Sample {
+/** What went through a server, and what it took. */
+export interface Transfer {
+  readonly bytes: number
   readonly bytesPerSecond: number
   /** Highest resident memory while it streams. */
   readonly highest: number
@@ -28,7 +30,7 @@ export async function list(bench: Bench): Promise<void> {
     await bench.warmUp(server)
     before.set(server.name, residentBytes(server.pid))
   }
-  const samples = new Samples<Sample>()
+  const samples = new Samples<Transfer>()
   for (let round = 0; round < bench.rounds; round++) {
     for (const server of servers) samples.add(server.name, await download(bench, server))
   }
@@ -56,13 +58,25 @@ export async function bothHAProxies(bench: Bench, upstreamPort: number): Promise
 
 export const TUNED_HAPROXY = 'HAProxy, tuned for lists'
 
-const bytesPerSecond = (sample: Sample): number => sample.bytesPerSecond
+const bytesPerSecond = (sample: Transfer): number => sample.bytesPerSecond
 // A proxy that the client cannot keep busy is not slower for that.
-const perCore = (sample: Sample): number => sample.bytesPerSecond / Math.min(sample.cores, 1)
-const highest = (sample: Sample): number => sample.highest
+export const perCore = (sample: Transfer): number => sample.bytesPerSecond / Math.min(sample.cores, 1)
+const highest = (sample: Transfer): number => sample.highest
 
-async function download(bench: Bench, server: Server): Promise<Sample> {
-  const client = bench.client(server, 'list', ['-connections=1', `-path=${LIST_PATH}`])
+async function download(bench: Bench, server: Server): Promise<Transfer> {
+  const transferred = await transfer(bench, server, 'list', ['-connections=1', `-path=${LIST_PATH}`])
+  if (transferred.bytes !== LIST_BYTES) throw new Error(`${transferred.bytes} bytes arrived`)
+  return transferred
+}
+
+/** @param mode of the load client, which says how many bytes went through in how many seconds */
+export async function transfer(
+  bench: Bench,
+  server: Server,
+  mode: string,
+  flags: readonly string[],
+): Promise<Transfer> {
+  const client = bench.client(server, mode, flags)
   try {
     await client.next()
     const cpuBefore = cpuSeconds(server.pid)
@@ -77,9 +91,8 @@ async function download(bench: Bench, server: Server): Promise<Sample> {
       await sleep(SAMPLE_MS)
     }
     const { bytes, seconds } = await line
-    if (bytes !== LIST_BYTES) throw new Error(`${bytes} bytes arrived`)
     const cores = (cpuSeconds(server.pid) - cpuBefore) / seconds
-    return { bytesPerSecond: bytes / seconds, highest, cores }
+    return { bytes, bytesPerSecond: bytes / seconds, highest, cores }
   } catch (error) {
     throw new Error(`${server.name}: ${error instanceof Error ? error.message : error}`, { cause: error })
   } finally {
