@@ -17,6 +17,7 @@ import { fleet } from './rows/fleet.ts'
 import { handshakes } from './rows/handshakes.ts'
 import { type HostileOptions, hostile } from './rows/hostile.ts'
 import { http1 } from './rows/http1.ts'
+import { idle } from './rows/idle.ts'
 import { insight } from './rows/insight.ts'
 import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
@@ -45,6 +46,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   http1,
   threads,
   watches,
+  idle,
   broadcast,
   list,
   upload,
@@ -59,7 +61,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
 }
 
 /** They take minutes to hours, or need thousands of files and connections: only when named. */
-const ON_REQUEST: readonly string[] = ['top-users', 'storm', 'hostile']
+const ON_REQUEST: readonly string[] = ['top-users', 'idle', 'storm', 'hostile']
 
 const HOSTILE_SECONDS = 10
 const RESULTS = join(import.meta.dirname, '../results/load.json')

@@ -14,20 +14,22 @@ const QUIET_SECONDS = 3
 const QUIET_AT_MOST_SECONDS = 20
 const KIB = 1024
 
-interface Sample {
+/** Watches or connections that are open and quiet. */
+export interface Opened {
   readonly open: number
   readonly bytesEach: number
   readonly openSeconds: number
 }
 
 export async function watches(bench: Bench): Promise<void> {
-  const samples = new Samples<Sample>()
+  const flags = [`-connections=${WATCHES / STREAMS}`, `-streams=${STREAMS}`, `-path=${WATCH_PATH}`]
+  const samples = new Samples<Opened>()
   for (let round = 0; round < bench.rounds; round++) {
     // A fresh process each time: memory that was freed does not go back to the system.
     for (const start of [haproxy, portcullis]) {
       const upstream = await bench.upstream(WATCH_ENDPOINTS)
       const server = await start(bench, upstream.port)
-      samples.add(server.name, await openWatches(bench, server))
+      samples.add(server.name, await memoryOf(bench, server, 'watch', flags))
       await server.stop()
       await upstream.stop()
     }
@@ -53,11 +55,11 @@ const haproxy = (bench: Bench, upstreamPort: number): Promise<Server> =>
 const portcullis = (bench: Bench, upstreamPort: number): Promise<Server> =>
   bench.portcullis({ upstreamPort, endpoints: WATCH_ENDPOINTS })
 
-async function openWatches(bench: Bench, server: Server): Promise<Sample> {
+/** @param mode of the load client, which says how many it has opened and keeps them open */
+export async function memoryOf(bench: Bench, server: Server, mode: string, flags: readonly string[]): Promise<Opened> {
   const before = await quietBytes(server.pid)
   const start = performance.now()
-  const flags = [`-connections=${WATCHES / STREAMS}`, `-streams=${STREAMS}`, `-path=${WATCH_PATH}`]
-  const client = bench.client(server, 'watch', flags)
+  const client = bench.client(server, mode, flags)
   try {
     const { open } = await client.next<{ open: number }>()
     const openSeconds = (performance.now() - start) / 1000
@@ -69,7 +71,8 @@ async function openWatches(bench: Bench, server: Server): Promise<Sample> {
   }
 }
 
-async function quietBytes(pid: number): Promise<number> {
+/** Resident memory when it has been quiet. */
+export async function quietBytes(pid: number): Promise<number> {
   let bytes = residentBytes(pid)
   for (let second = 0, quiet = 0; second < QUIET_AT_MOST_SECONDS && quiet < QUIET_SECONDS; second++) {
     await sleep(1000)
