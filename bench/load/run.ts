@@ -11,6 +11,7 @@ import { profile } from './profile.ts'
 import { Report } from './report.ts'
 import { against } from './rows/against.ts'
 import { broadcast } from './rows/broadcast.ts'
+import { cold } from './rows/cold.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
 import { fleet } from './rows/fleet.ts'
@@ -44,6 +45,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   insight,
   latency,
   http1,
+  cold,
   threads,
   watches,
   idle,
