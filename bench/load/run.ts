@@ -24,6 +24,7 @@ import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
 import { logs } from './rows/logs.ts'
 import { mixed } from './rows/mixed.ts'
+import { PAUSES_SECONDS, pauses } from './rows/pauses.ts'
 import { start } from './rows/start.ts'
 import { starts } from './rows/starts.ts'
 import { storm } from './rows/storm.ts'
@@ -46,6 +47,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   latency,
   http1,
   cold,
+  pauses: (bench) => pauses(bench, seconds(PAUSES_SECONDS)),
   threads,
   watches,
   idle,
