@@ -11,6 +11,7 @@ import { profile } from './profile.ts'
 import { Report } from './report.ts'
 import { against } from './rows/against.ts'
 import { broadcast } from './rows/broadcast.ts'
+import { CHURN_SECONDS, churn } from './rows/churn.ts'
 import { cold } from './rows/cold.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
@@ -58,6 +59,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   fleet,
   policies,
   clusters,
+  churn: (bench) => churn(bench, seconds(CHURN_SECONDS)),
   handshakes,
   storm,
   hostile: (bench) => hostile(bench, hostileOptions()),
@@ -65,7 +67,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
 }
 
 /** They take minutes to hours, or need thousands of files and connections: only when named. */
-const ON_REQUEST: readonly string[] = ['top-users', 'idle', 'storm', 'hostile']
+const ON_REQUEST: readonly string[] = ['top-users', 'idle', 'churn', 'storm', 'hostile']
 
 const HOSTILE_SECONDS = 10
 const RESULTS = join(import.meta.dirname, '../results/load.json')
