@@ -28,6 +28,7 @@ import { mixed } from './rows/mixed.ts'
 import { PAUSES_SECONDS, pauses } from './rows/pauses.ts'
 import { start } from './rows/start.ts'
 import { starts } from './rows/starts.ts'
+import { store } from './rows/store.ts'
 import { storm } from './rows/storm.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
@@ -59,6 +60,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   fleet,
   policies,
   clusters,
+  store,
   churn: (bench) => churn(bench, seconds(CHURN_SECONDS)),
   handshakes,
   storm,
@@ -67,7 +69,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
 }
 
 /** They take minutes to hours, or need thousands of files and connections: only when named. */
-const ON_REQUEST: readonly string[] = ['top-users', 'idle', 'churn', 'storm', 'hostile']
+const ON_REQUEST: readonly string[] = ['top-users', 'idle', 'store', 'churn', 'storm', 'hostile']
 
 const HOSTILE_SECONDS = 10
 const RESULTS = join(import.meta.dirname, '../results/load.json')
