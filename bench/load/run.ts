@@ -15,6 +15,7 @@ import { CHURN_SECONDS, churn } from './rows/churn.ts'
 import { cold } from './rows/cold.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
+import { exec } from './rows/exec.ts'
 import { fleet } from './rows/fleet.ts'
 import { handshakes } from './rows/handshakes.ts'
 import { type HostileOptions, hostile } from './rows/hostile.ts'
@@ -56,6 +57,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   broadcast,
   list,
   upload,
+  exec,
   mixed,
   fleet,
   policies,
