@@ -1,11 +1,12 @@
-// Full load: CPU per request and requests per second of one thread, against HAProxy, against the gateway that one gets off the
-// shelf in Node, and with a token instead of a certificate.
+// Full load: CPU per request and requests per second of one thread, against HAProxy and, where it is installed, nghttpx,
+// against the gateway that one gets off the shelf in Node, and with a token instead of a certificate.
 
 import { type Bench, type Identity, type LoadSample, Samples } from '../bench.ts'
 import type { Server } from '../processes.ts'
 
 /** node:http2 resets a few streams in a thousand when it has too little CPU. */
 const SHELF_TOLERATED = 0.05
+const NGHTTPX = 'nghttpx, x509'
 const SHELF = 'http2-proxy, x509'
 
 interface Case {
@@ -18,6 +19,8 @@ interface Case {
 export async function cpu(bench: Bench): Promise<void> {
   const upstream = await bench.nghttpd()
   const cases: Case[] = [{ name: 'HAProxy, x509', server: await bench.haproxy(upstream.port), identity: 'x509' }]
+  const nghttpx = await bench.nghttpx(upstream.port)
+  if (nghttpx !== undefined) cases.push({ name: NGHTTPX, server: nghttpx, identity: 'x509' })
   const gateway = await bench.portcullis({ upstreamPort: upstream.port })
   await bench.warmUp(gateway, ['x509', 'token'])
   cases.push({ name: 'Portcullis, x509', server: gateway, identity: 'x509' })
@@ -46,6 +49,7 @@ export async function cpu(bench: Bench): Promise<void> {
     ]),
   )
   bench.report.result('cpu.haproxy', samples.ratio('Portcullis, x509', 'HAProxy, x509', cpuMicros))
+  bench.report.result('cpu.nghttpx', samples.ratio('Portcullis, x509', NGHTTPX, cpuMicros))
   bench.report.result('cpu.node', samples.ratio('Portcullis, x509', SHELF, cpuMicros))
   bench.report.result('cpu.throughput', samples.ratio('Portcullis, x509', 'HAProxy, x509', perCore))
   bench.report.result('cpu.token', samples.ratio('Portcullis, token', 'Portcullis, x509', cpuMicros))

@@ -9,7 +9,9 @@ const LOAD = { rate: RATE, connections: 8 }
 export async function latency(bench: Bench): Promise<void> {
   const upstream = await bench.nghttpd()
   const gateway = await bench.portcullis({ upstreamPort: upstream.port })
-  const servers = [upstream, await bench.haproxy(upstream.port), gateway]
+  const nghttpx = await bench.nghttpx(upstream.port)
+  const others = nghttpx === undefined ? [] : [nghttpx]
+  const servers = [upstream, await bench.haproxy(upstream.port), ...others, gateway]
   await bench.warmUp(gateway)
   await bench.warmUp(gateway, ['x509'], LOAD)
   const samples = new Samples<LoadSample>()
