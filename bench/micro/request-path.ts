@@ -8,7 +8,7 @@ import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/ups
 import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
 import { createAccessReviewer } from '../../src/gateway/io/reviews/access-review.ts'
 import { createTokenReviewer } from '../../src/gateway/io/reviews/token-review.ts'
-import { turns } from '../../src/gateway/io/turns/thread-turns.ts'
+import { threadScheduler } from '../../src/gateway/io/scheduling/thread-scheduler.ts'
 import type { Upstreams } from '../../src/gateway/io/upstream/upstreams.ts'
 import { TOKEN_CACHE } from '../../src/gateway/metrics/descriptors.ts'
 import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
@@ -226,7 +226,7 @@ async function run(handler: RequestHandler, peer: Peer, head: HeaderList, reques
 /** As a connection to an endpoint does it: what comes in one read is one slice of the thread's time. */
 function answerAll(): void {
   const nowMs = performance.now()
-  turns.beginShared(nowMs)
+  threadScheduler.beginShared(nowMs)
   beginStep(AT.upstream, nowMs)
   for (let i = 0; i < BATCH; i++) {
     opened[i]?.onHeaders(RESPONSE.slice(), false)
@@ -235,7 +235,7 @@ function answerAll(): void {
   opened.length = 0
   const endMs = performance.now()
   endStep(endMs)
-  turns.sharedDone(nowMs, endMs)
+  threadScheduler.sharedDone(nowMs, endMs)
 }
 
 /** Microseconds of CPU for one request: the best round, the one that was disturbed least. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SCHEME } from '../program/api/scheme.ts'
 import { Discovery } from './discovery.ts'
-import type { Answer } from './http/answer.ts'
+import type { HttpAnswer } from './http/answer.ts'
 import { apiGroups, apiResources } from './objects/api-resources.ts'
 import { SELF_REVIEW_KINDS } from './objects/self-review-kinds.ts'
 
@@ -10,18 +10,18 @@ const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 
 const discovery = new Discovery(apiGroups(apiResources(SCHEME, SELF_REVIEW_KINDS)))
 
-function get(path: string, accept = '', ifNoneMatch = ''): Answer {
+function get(path: string, accept = '', ifNoneMatch = ''): HttpAnswer {
   const answer = discovery.answer(path, accept, ifNoneMatch)
   assert.ok(answer !== undefined, `${path} is not a discovery path`)
   return answer
 }
 
-function header({ headers }: Answer, name: string): string {
+function header({ headers }: HttpAnswer, name: string): string {
   return headers[headers.indexOf(name) + 1] ?? ''
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: documents are looked at by their fields
-const json = (answer: Answer): any => JSON.parse(answer.body.toString())
+const json = (answer: HttpAnswer): any => JSON.parse(answer.body.toString())
 
 test('aggregated: all groups in one document, and the core group in its own', () => {
   for (const version of ['v2', 'v2beta1']) {

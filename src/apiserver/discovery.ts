@@ -2,7 +2,7 @@
 // groups, apidiscovery.k8s.io; apiserver/pkg/endpoints/discovery/aggregated) and legacy (one document each).
 
 import { type Negotiated, negotiate, notAcceptable } from './http/accept.ts'
-import { type Answer, encode, statusAnswer } from './http/answer.ts'
+import { encode, type HttpAnswer, statusAnswer } from './http/answer.ts'
 import { type TaggedDocument, tagged, taggedAnswer } from './http/entity-tag.ts'
 import type { ApiResource } from './objects/api-resource.ts'
 import type { ApiGroup, ApiGroupVersion } from './objects/api-resources.ts'
@@ -26,7 +26,7 @@ export class Discovery {
    * @param path without the query
    * @param ifNoneMatch the field, or ''
    */
-  answer(path: string, accept: string, ifNoneMatch: string): Answer | undefined {
+  answer(path: string, accept: string, ifNoneMatch: string): HttpAnswer | undefined {
     const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     const aggregated = at === '/api' || at === '/apis'
     if (!aggregated && !this.#legacy.has(at)) return undefined

@@ -2,12 +2,12 @@
 
 import type { Stream } from '../kit/api/stream.ts'
 import type { ConnectAnswer } from '../kube/api/resource-kind.ts'
-import type { Answer } from './http/answer.ts'
-import { MAX_WAITING_BYTES } from './watch-stream.ts'
+import type { HttpAnswer } from './http/answer.ts'
+import { MAX_WATCHER_BYTES } from './watch-stream.ts'
 
 export interface FollowRequest {
   /** The head, and the initial content. */
-  readonly begin: Answer
+  readonly begin: HttpAnswer
   readonly follow: NonNullable<ConnectAnswer['follow']>
 }
 
@@ -53,7 +53,7 @@ export class FollowStream {
   #write(text: string): void {
     if (this.#over) return
     this.#stream.body(Buffer.from(text), false)
-    if (this.#stream.queued <= MAX_WAITING_BYTES) return
+    if (this.#stream.queued <= MAX_WATCHER_BYTES) return
     this.#stop()
     this.#stream.reset('cancel')
   }

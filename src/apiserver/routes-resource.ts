@@ -8,14 +8,14 @@ import { decodeObject } from '../kube/core/objects/strict-decode.ts'
 import type { Shown } from './access/redaction.ts'
 import type { FollowRequest } from './follow-stream.ts'
 import { type Negotiated, negotiate, notAcceptable, wantsPretty } from './http/accept.ts'
-import { type Answer, objectAnswer, textAnswer } from './http/answer.ts'
+import { type HttpAnswer, objectAnswer, textAnswer } from './http/answer.ts'
 import { readWriteOptions } from './http/query-options.ts'
 import { bodyFormat, decodeSmallBody, unsupportedMediaType } from './http/read-body.ts'
 import type { ControlRequest } from './http/read-request.ts'
 import { type ListResult, listDocument, tooLargeRevision } from './list/list.ts'
 import { readListOptions, readWatchOptions, revisionOf } from './list/options.ts'
 import { type IncludeObject, partialListOf, partialOf, tableOf } from './list/tables.ts'
-import { metadataOf, metaText } from './objects/object-metadata.ts'
+import { metaOf, metaText } from './objects/object-metadata.ts'
 import { methodNotAllowed, unclassified } from './objects/registry-errors.ts'
 import { decodeBody, type Incoming, takesTooLong, tooLarge } from './objects/write-object-decode.ts'
 import type { WriteCall, Written } from './registry/context.ts'
@@ -38,7 +38,7 @@ export interface ResourceCall {
 }
 
 /** @throws {StatusError} */
-export function answerResource(registry: Registry, call: ResourceCall): Answer | WatchRequest | FollowRequest {
+export function answerResource(registry: Registry, call: ResourceCall): HttpAnswer | WatchRequest | FollowRequest {
   const { request, route } = call
   const wanted = negotiated(request)
   if (route.own !== undefined) return answerSubresource(registry, call, route.own, wanted)
@@ -107,7 +107,7 @@ function answerSubresource(
   call: ResourceCall,
   own: KindSubresource,
   wanted: Negotiated,
-): Answer | FollowRequest {
+): HttpAnswer | FollowRequest {
   const { request, route } = call
   if ('connect' in own) return connect(registry, call, own, wanted)
   switch (request.info.verb) {
@@ -130,7 +130,7 @@ function connect(
   { request, route, body }: ResourceCall,
   own: ConnectSubresource,
   wanted: Negotiated,
-): Answer | FollowRequest {
+): HttpAnswer | FollowRequest {
   const { kind } = route
   const {
     code,
@@ -148,7 +148,7 @@ function connect(
   return follow === undefined ? answer : { begin: answer, follow }
 }
 
-function create(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+function create(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { request, route, body } = call
   const format = bodyFormat(request.contentType)
   const options = readWriteOptions(request.query, request.userAgent, 'CreateOptions', false)
@@ -161,7 +161,7 @@ function create(registry: Registry, call: ResourceCall, wanted: Negotiated): Ans
   )
 }
 
-function update(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+function update(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { route } = call
   const { incoming, options } = updateOf(call)
   return writtenOf(registry, call, wanted, registry.update(route.kind, route, route.subresource, incoming, options))
@@ -179,7 +179,7 @@ function updateOf(call: ResourceCall): SentUpdate {
   return { incoming: decodeBody(body, format, route.kind), options: writeCall(call, options) }
 }
 
-function patch(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+function patch(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { route } = call
   const { type, incoming, options } = patchOf(call)
   const written = registry.patch(route.kind, route, route.subresource, type, incoming, options)
@@ -211,14 +211,14 @@ function decodePatch(text: string, format: 'json' | 'yaml'): Incoming {
   }
 }
 
-function remove(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+function remove(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { route } = call
   const { waiting, last } = registry.delete(route.kind, route, deleteOptions(call))
   if (waiting !== undefined) return objectOf(registry, call, wanted, waiting)
   return objectAnswer(200, deletedStatus(route.kind, last), wanted)
 }
 
-function removeAll(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+function removeAll(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { request, route } = call
   const list = readListOptions(request.query, route.kind)
   const gone = registry.deleteCollection(route.kind, route.namespace, list, deleteOptions(call))
@@ -234,7 +234,12 @@ function writeCall({ warnings }: ResourceCall, options: WriteCall['options']): W
   return { options, warnings }
 }
 
-function writtenOf(registry: Registry, call: ResourceCall, wanted: Negotiated, { object, created }: Written): Answer {
+function writtenOf(
+  registry: Registry,
+  call: ResourceCall,
+  wanted: Negotiated,
+  { object, created }: Written,
+): HttpAnswer {
   const answer = objectOf(registry, call, wanted, object, created ? 201 : 200)
   return created ? { ...answer, createdName: metaText(object, 'name') } : answer
 }
@@ -245,17 +250,17 @@ function objectOf(
   wanted: Negotiated,
   whole: JsonObject,
   code = 200,
-): Answer {
+): HttpAnswer {
   const { kind } = route
   const object = show(kind, whole)
   if (wanted.as === 'partial') return objectAnswer(code, partialOf(kind, object), wanted)
   if (wanted.as !== 'table') return objectAnswer(code, object, wanted)
-  const { resourceVersion } = metadataOf(object)
+  const { resourceVersion } = metaOf(object)
   const table = tableOf(kind, [object], { resourceVersion }, includeObject(request), registry.now())
   return objectAnswer(code, table, wanted)
 }
 
-function listOf(registry: Registry, call: ResourceCall, wanted: Negotiated, result: ListResult): Answer {
+function listOf(registry: Registry, call: ResourceCall, wanted: Negotiated, result: ListResult): HttpAnswer {
   const { kind } = call.route
   const { metadata } = result
   const items = result.items.map((item) => call.show(kind, item))

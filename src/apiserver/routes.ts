@@ -7,7 +7,7 @@ import type { UserInfo } from '../kube/api/user.ts'
 import type { Shown } from './access/redaction.ts'
 import { Discovery } from './discovery.ts'
 import type { FollowRequest } from './follow-stream.ts'
-import { type Answer, jsonAnswer, textAnswer } from './http/answer.ts'
+import { type HttpAnswer, jsonAnswer, textAnswer } from './http/answer.ts'
 import type { Query } from './http/query.ts'
 import { bodyFormat, decodeSmallBody } from './http/read-body.ts'
 import type { ControlRequest } from './http/read-request.ts'
@@ -32,7 +32,7 @@ export interface RouteDeps {
   readonly messages?: Messages
   /** Version of the program: `0.1.0`. */
   readonly version: string
-  readonly checks: readonly HealthCheck[]
+  readonly checks: readonly HealthEndpoint[]
 }
 
 /** A request without its body. */
@@ -66,7 +66,11 @@ export class Routes {
    * @param warnings warnings for the client are added here
    * @throws {StatusError}
    */
-  answer({ request, user, route }: Routed, bytes: Buffer, warnings: string[]): Answer | WatchRequest | FollowRequest {
+  answer(
+    { request, user, route }: Routed,
+    bytes: Buffer,
+    warnings: string[],
+  ): HttpAnswer | WatchRequest | FollowRequest {
     const { registry } = this.#deps
     if (route !== undefined) {
       const readable = this.#readable(request, bytes, isBuiltIn(route.kind))
@@ -87,7 +91,7 @@ export class Routes {
     return { request: { ...request, contentType: 'application/json' }, body: JSON.stringify(object) }
   }
 
-  #documentAnswer({ info, accept, ifNoneMatch, query }: ControlRequest): Answer | undefined {
+  #documentAnswer({ info, accept, ifNoneMatch, query }: ControlRequest): HttpAnswer | undefined {
     const { path } = info
     if (path === '/version' || path === '/version/') return jsonAnswer(200, versionInfo(this.#deps.version))
     return (
@@ -97,7 +101,7 @@ export class Routes {
     )
   }
 
-  #reviewAnswer(given: ControlRequest, user: UserInfo | 'anonymous', bytes: Buffer): Answer | undefined {
+  #reviewAnswer(given: ControlRequest, user: UserInfo | 'anonymous', bytes: Buffer): HttpAnswer | undefined {
     const { info, method } = given
     if (method !== 'POST' || info.name !== '' || user === 'anonymous') return undefined
     const review = this.#deps.reviews.find((one) => info.path === `/apis/${apiVersionOf(one)}/${one.plural}`)
@@ -111,7 +115,7 @@ export class Routes {
 }
 
 // /healthz, /livez and /readyz (apiserver/pkg/server/healthz/healthz.go).
-interface HealthCheck {
+interface HealthEndpoint {
   readonly name: string
   /** Affects readiness only: a restart would not help. */
   readonly readinessOnly?: boolean
@@ -119,10 +123,10 @@ interface HealthCheck {
 }
 
 const ENDPOINTS: readonly string[] = ['/healthz', '/livez', '/readyz']
-const PING: HealthCheck = { name: 'ping', isHealthy: () => true }
+const PING: HealthEndpoint = { name: 'ping', isHealthy: () => true }
 
 /** undefined = another path. */
-function healthAnswer(own: readonly HealthCheck[], path: string, query: Query): Answer | undefined {
+function healthAnswer(own: readonly HealthEndpoint[], path: string, query: Query): HttpAnswer | undefined {
   const endpoint = ENDPOINTS.find((root) => path === root || path.startsWith(`${root}/`))
   if (endpoint === undefined) return undefined
   const checks = [PING, ...own.filter(({ readinessOnly = false }) => !readinessOnly || endpoint !== '/livez')]
@@ -141,7 +145,7 @@ function healthAnswer(own: readonly HealthCheck[], path: string, query: Query): 
   return textAnswer(healthy ? 200 : 500, `${lines.join('\n')}\n${summary}`)
 }
 
-function outcome(check: HealthCheck): string {
+function outcome(check: HealthEndpoint): string {
   return check.isHealthy() ? 'ok' : 'failed: reason withheld'
 }
 

@@ -24,14 +24,14 @@ import type { UserInfo } from '../kube/api/user.ts'
 import { BodyPieces } from '../kube/core/answers/body-pieces.ts'
 import type { FailureCounts } from '../process/api/failure-counts.ts'
 import { type Caller, isRevoked } from './access/authenticate.ts'
-import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
+import { type Attributes, type Authorizer, accessForbidden } from './access/authorize.ts'
 import { refuseCredential } from './access/failed-credentials.ts'
 import { effectiveUser } from './access/impersonate.ts'
 import type { StoredObject } from './api/object-store.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type FollowRequest, FollowStream } from './follow-stream.ts'
-import { type Answer, statusAnswer } from './http/answer.ts'
+import { type HttpAnswer, statusAnswer } from './http/answer.ts'
 import { answerMemory, bodyMemory, type CountLimited, type PortMemory } from './http/port-memory.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
@@ -262,7 +262,7 @@ class ControlExchange implements StreamEvents {
     const attributes = attributesOf(request)
     const allowed = this.#deps.authorize(user, attributes)
     this.#audit?.runsAs(user, allowed)
-    if (!allowed) throw new StatusError(forbidden(user, attributes))
+    if (!allowed) throw new StatusError(accessForbidden(user, attributes))
     return user
   }
 
@@ -380,7 +380,7 @@ class ControlExchange implements StreamEvents {
     }
   }
 
-  #send(answer: Answer, failed?: Status): void {
+  #send(answer: HttpAnswer, failed?: Status): void {
     this.#answered = true
     this.#body?.drop()
     this.#audit?.completed(answer.code, failed)

@@ -38,7 +38,7 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED'
 type Waiting = { readonly type: EventType; readonly object: JsonObject } | Buffer
 
 /** A watcher with more than this queued is ended: it would use up everyone's memory. */
-export const MAX_WAITING_BYTES: number = 4 * 1024 * 1024
+export const MAX_WATCHER_BYTES: number = 4 * 1024 * 1024
 const BOOKMARK_MS = 60_000
 /** kube-apiserver's --min-request-timeout: a watch without a timeout ends after one to two times this. */
 const MIN_TIMEOUT_SECONDS = 1800
@@ -154,7 +154,7 @@ export class WatchStream {
     const line = this.#written(type, object)
     this.#waiting.push(line)
     this.#waitingBytes += line.length
-    if (this.#waitingBytes + this.#stream.queued <= MAX_WAITING_BYTES) return
+    if (this.#waitingBytes + this.#stream.queued <= MAX_WATCHER_BYTES) return
     this.#stop()
     this.#stream.reset('cancel')
   }

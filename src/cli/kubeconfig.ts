@@ -6,7 +6,7 @@ import { exposedFiles } from '../gateway/io/secrets/exposed-secrets.ts'
 import { UserError } from '../kit/api/validation/field-errors.ts'
 import { canonicalIp } from '../kit/api/validation/ip-address.ts'
 import { nearestName } from '../kit/api/validation/nearest-name.ts'
-import { base64 } from '../kit/core/text/base64.ts'
+import { toBase64 } from '../kit/core/text/base64.ts'
 import { readTextFile } from '../pki/io/pki-files.ts'
 import { readServedClusters, type ServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 import { reportUserErrors } from './command/output.ts'
@@ -72,7 +72,7 @@ async function findCluster(options: KubeconfigOptions): Promise<Found | undefine
 function connection(options: KubeconfigOptions, cluster: CompiledCluster): Record<string, string> {
   const server = serverUrl(options, cluster)
   if (options.caFile === undefined) return { server }
-  return { server, 'certificate-authority-data': base64(readTextFile(options.caFile)) }
+  return { server, 'certificate-authority-data': toBase64(readTextFile(options.caFile)) }
 }
 
 /** `https://HOST[:PORT]` in parts, the host without brackets. @throws {UserError} */
@@ -137,8 +137,8 @@ function credentials(options: KubeconfigOptions): Record<string, string> {
     throw new UserError('a certificate and its key go together', 'give both --user-cert and --user-key')
   }
   return {
-    ...(userCertFile === undefined ? {} : { 'client-certificate-data': base64(readTextFile(userCertFile)) }),
-    ...(userKeyFile === undefined ? {} : { 'client-key-data': base64(readTextFile(userKeyFile)) }),
+    ...(userCertFile === undefined ? {} : { 'client-certificate-data': toBase64(readTextFile(userCertFile)) }),
+    ...(userKeyFile === undefined ? {} : { 'client-key-data': toBase64(readTextFile(userKeyFile)) }),
     ...(tokenFile === undefined ? {} : { token: readTextFile(tokenFile).trim() }),
   }
 }

@@ -33,7 +33,7 @@ import {
 import { demoGuide } from './guide.ts'
 import type { ProtectedService } from './guide-protection.ts'
 import { findKubectl, type Kubectl } from './kubectl.ts'
-import { startTraffic, type Traffic } from './traffic.ts'
+import { type DemoTraffic, startTraffic } from './traffic.ts'
 
 export interface DemoOptions {
   /** `host:port` of the gateway; port 0 = any free one. */
@@ -56,7 +56,7 @@ export interface RunningDemo {
   readonly origin: string
   readonly adminPort: number
   readonly kubeconfig: string
-  readonly traffic: Traffic
+  readonly traffic: DemoTraffic
   stop(): Promise<void>
 }
 

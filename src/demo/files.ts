@@ -7,7 +7,7 @@ import { parse, stringify } from 'yaml'
 import { USABLE_BY_ANNOTATION } from '../gateway/io/secrets/secret-release.ts'
 import type { JsonObject } from '../kit/api/json/json-object.ts'
 import { UserError } from '../kit/api/validation/field-errors.ts'
-import { base64 } from '../kit/core/text/base64.ts'
+import { toBase64 } from '../kit/core/text/base64.ts'
 import { PROGRAM_FILES } from '../kit/io/program/build.ts'
 import type { ObjectName } from '../kube/api/object-client.ts'
 import { createCA, issueCertificate, type KeyPair } from '../pki/io/pki.ts'
@@ -134,7 +134,7 @@ export function writeDemoKubeconfig(
   control: ControlAccess,
 ): string {
   const file = join(dir, 'kubeconfig')
-  const authority = { 'certificate-authority-data': base64(pki.ca.certPem) }
+  const authority = { 'certificate-authority-data': toBase64(pki.ca.certPem) }
   const servers = [
     ...clusters.map((name) => ({ name, server: `${origin}/clusters/${name}` })),
     { name: 'default', server: origin },
@@ -143,7 +143,10 @@ export function writeDemoKubeconfig(
     name: `${cluster}-${user}`,
     context: { cluster, user, ...(user === 'alice' ? { namespace: 'shop' } : {}) },
   })
-  const admin = { 'client-certificate-data': base64(pki.admin.certPem), 'client-key-data': base64(pki.admin.keyPem) }
+  const admin = {
+    'client-certificate-data': toBase64(pki.admin.certPem),
+    'client-key-data': toBase64(pki.admin.keyPem),
+  }
   const document = {
     apiVersion: 'v1',
     kind: 'Config',

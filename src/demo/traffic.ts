@@ -19,7 +19,7 @@ interface TrafficCluster {
   readonly nodes: readonly string[]
 }
 
-export interface Traffic {
+export interface DemoTraffic {
   /** Responses so far, by status code; 0 = no response. */
   readonly answers: ReadonlyMap<number, number>
   stop(): void
@@ -38,7 +38,7 @@ export function nodeToken(node: string): string {
   return `demo-kubelet-${node}`
 }
 
-export function startTraffic(options: TrafficOptions): Traffic {
+export function startTraffic(options: TrafficOptions): DemoTraffic {
   const answers = new Map<number, number>()
   const clients: TrafficClient[] = []
   const timers: NodeJS.Timeout[] = []

@@ -16,7 +16,7 @@ import {
 import { MAX_INTERIM_ANSWERS } from './client.ts'
 import { PING_UNANSWERED } from './deadlines.ts'
 import * as frame from './frames.ts'
-import { CLIENT_LIMITS } from './limits.ts'
+import { CLIENT_SIDE_LIMITS } from './limits.ts'
 
 describe('client', () => {
   it('opens a stream and receives the response', () => {
@@ -185,8 +185,8 @@ describe('client', () => {
   it('sends PING to a peer that leaves resets unconfirmed', () => {
     const side = new ClientSide()
     side.open().stream.reset('cancel')
-    side.connection.tick(CLIENT_LIMITS.pingIntervalMs)
-    side.connection.tick(CLIENT_LIMITS.pingIntervalMs + CLIENT_LIMITS.pingTimeoutMs + 1)
+    side.connection.tick(CLIENT_SIDE_LIMITS.pingIntervalMs)
+    side.connection.tick(CLIENT_SIDE_LIMITS.pingIntervalMs + CLIENT_SIDE_LIMITS.pingTimeoutMs + 1)
     assert.equal(side.closed?.message, PING_UNANSWERED)
   })
 
@@ -276,7 +276,7 @@ describe('client', () => {
     const side = new ClientSide()
     const { stream } = side.open()
     side.send(side.head(1, OK))
-    const { streamWindowBytes: first, streamWindowGrowthBytes: growth } = CLIENT_LIMITS
+    const { streamWindowBytes: first, streamWindowGrowthBytes: growth } = CLIENT_SIDE_LIMITS
     let window = first
     let sent = 0
     while (sent < 4 * (first + growth)) {

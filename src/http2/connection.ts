@@ -19,7 +19,7 @@ import { ReceiveWindow } from './receive-window.ts'
 import { Receiver } from './receiver.ts'
 import { Sender, type SenderHost } from './sender.ts'
 import type { Http2Stream } from './stream.ts'
-import { Streams, type StreamsHost } from './streams.ts'
+import { ConnectionStreams, type StreamsHost } from './streams.ts'
 
 /** Moves the bytes: src/gateway/io/socket/http2-socket.ts. */
 export interface ConnectionDriver {
@@ -40,7 +40,7 @@ export abstract class Connection implements Host {
   protected readonly driver: ConnectionDriver
   protected readonly decoder: HpackDecoder
   protected readonly sender: Sender
-  protected readonly streams: Streams
+  protected readonly streams: ConnectionStreams
   protected readonly window: ReceiveWindow
   protected readonly settings: PeerSettings
   protected readonly goaway: Goaway
@@ -66,7 +66,7 @@ export abstract class Connection implements Host {
     const budgets = new PeerBudgets(nowMs)
     const sender = new Sender(this, budgets.windowUpdates)
     const window = new ReceiveWindow(this, sender, limits)
-    const streams = new Streams(this, sender, window, limits, counters)
+    const streams = new ConnectionStreams(this, sender, window, limits, counters)
     const settings = new PeerSettings(this, sender, streams.open, budgets.settings)
     const goaway = new Goaway(this, sender, counters)
     const decoder = new HpackDecoder(limits.headerTableBytes)

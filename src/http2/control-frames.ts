@@ -7,7 +7,7 @@ import * as frame from './frames.ts'
 import type { Goaway } from './goaway.ts'
 import type { Sender } from './sender.ts'
 import { resetReason } from './stream.ts'
-import type { Streams } from './streams.ts'
+import type { ConnectionStreams } from './streams.ts'
 
 /** Handles the peer's GOAWAY, and closes when no stream is left. */
 export interface ControlHost extends FrameHost {
@@ -23,7 +23,7 @@ const { PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, REFUSED_STREAM } =
 export class ControlFrames {
   readonly #host: ControlHost
   readonly #sender: Sender
-  readonly #streams: Streams
+  readonly #streams: ConnectionStreams
   readonly #goaway: Goaway
   readonly #budgets: PeerBudgets
   readonly #counters: Http2Counters
@@ -31,7 +31,7 @@ export class ControlFrames {
   constructor(
     host: ControlHost,
     sender: Sender,
-    streams: Streams,
+    streams: ConnectionStreams,
     goaway: Goaway,
     budgets: PeerBudgets,
     counters: Http2Counters,

@@ -5,7 +5,7 @@ import type { FrameHost } from './frame-host.ts'
 import * as frame from './frames.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
-import type { Streams } from './streams.ts'
+import type { ConnectionStreams } from './streams.ts'
 
 const { FLAG_END_STREAM, FLAG_PADDED } = frame
 const { PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, STREAM_CLOSED } = frame
@@ -14,14 +14,14 @@ const EMPTY = Buffer.alloc(0)
 
 export class DataFrames {
   readonly #host: FrameHost
-  readonly #streams: Streams
+  readonly #streams: ConnectionStreams
   readonly #window: ReceiveWindow
   readonly #emptyFrames: Budget
   /** The stream of the current frame, and whether the frame is its last. */
   #stream: Http2Stream | undefined
   #end = false
 
-  constructor(host: FrameHost, streams: Streams, window: ReceiveWindow, emptyFrames: Budget) {
+  constructor(host: FrameHost, streams: ConnectionStreams, window: ReceiveWindow, emptyFrames: Budget) {
     this.#host = host
     this.#streams = streams
     this.#window = window

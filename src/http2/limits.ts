@@ -86,7 +86,7 @@ export const SERVER_LIMITS: ServerLimits = {
   maxBacklogBytes: 4 * 1024 * 1024,
 }
 
-export const CLIENT_LIMITS: Http2Limits = {
+export const CLIENT_SIDE_LIMITS: Http2Limits = {
   maxConcurrentStreams: 0,
   // Also over HTTP/1.1 (io/upstream/http1.ts). A kube-apiserver's own heads are below 1 KiB; few of the servers behind it send 64 KiB.
   maxHeaderListBytes: 256 * 1024,

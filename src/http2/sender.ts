@@ -169,7 +169,7 @@ export class Sender {
       const stream = round[this.#roundAt++]
       if (stream === undefined) continue
       stream.scheduled = false
-      if (!stream.dead && stream.queued > 0 && stream.sendWindow > 0) this.#turn(stream)
+      if (!stream.dead && stream.queued > 0 && stream.sendWindow > 0) this.#sendFrame(stream)
     }
     if (this.#roundAt === round.length) this.forgetAll()
     else if (this.#roundAt > COMPACT_AT) {
@@ -179,7 +179,7 @@ export class Sender {
   }
 
   /** Sends one frame of a stream; then its end, or the stream waits for its next turn. */
-  #turn(stream: Http2Stream): void {
+  #sendFrame(stream: Http2Stream): void {
     const size = Math.min(this.frameBytes, stream.sendWindow, this.window, stream.queued)
     const end = stream.endsWith(size)
     this.#dataHeader(stream, size, end)

@@ -75,7 +75,7 @@ export interface StreamCarrier {
 }
 
 /** No-op listener of a stream before the request path sets one, and after it is done. */
-export const NOBODY: StreamEvents = {
+export const NO_LISTENER: StreamEvents = {
   onHeaders: () => undefined,
   onBody: () => undefined,
   onTrailers: () => undefined,
@@ -131,7 +131,7 @@ export class Http2Stream implements Stream {
   constructor(connection: StreamCarrier, id: number, sendWindow: number, receiveWindow: number, growth: number) {
     this.#connection = connection
     this.id = id
-    this.events = NOBODY
+    this.events = NO_LISTENER
     this.sendWindow = sendWindow
     this.receiveWindow = receiveWindow
     this.#growth = growth

@@ -6,7 +6,7 @@ import { INTERNAL_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
 import type { Http2Limits } from './limits.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import type { Sender } from './sender.ts'
-import { ANY_LENGTH, Http2Stream, NOBODY, type StreamCarrier } from './stream.ts'
+import { ANY_LENGTH, Http2Stream, NO_LISTENER, type StreamCarrier } from './stream.ts'
 import { StreamTable } from './stream-table.ts'
 
 /** The connection. */
@@ -31,7 +31,7 @@ const HEAD_TOO_LARGE_ANSWER: HeaderList = [':status', '502', 'content-length', '
 /** Largest window update, so that data does not arrive in bursts. */
 const LARGEST_UPDATE_BYTES = 64 * 1024
 
-export class Streams implements StreamCarrier {
+export class ConnectionStreams implements StreamCarrier {
   readonly open: StreamTable = new StreamTable()
   readonly closed: ClosedStreams = new ClosedStreams()
   readonly firstUpdateBytes: number
@@ -84,7 +84,7 @@ export class Streams implements StreamCarrier {
     this.#counters.headsNotSent++
     if (list[1]?.startsWith('1') === true) return
     const { events } = stream
-    stream.events = NOBODY
+    stream.events = NO_LISTENER
     stream.ending = true
     if (this.#sender.head(stream.id, HEAD_TOO_LARGE_ANSWER, undefined, true)) this.afterLocalEnd(stream)
     else this.resetStream(stream, INTERNAL_ERROR)
@@ -167,7 +167,7 @@ export class Streams implements StreamCarrier {
     this.onTaken(stream.unread)
     stream.unread = 0
     stream.clear()
-    stream.events = NOBODY
+    stream.events = NO_LISTENER
     this.#sender.forget(stream, this.open.size)
     this.#host.onStreamGone(stream, byUs)
   }
@@ -181,7 +181,7 @@ export class Streams implements StreamCarrier {
       const { events } = stream
       stream.dead = true
       stream.clear()
-      stream.events = NOBODY
+      stream.events = NO_LISTENER
       // Its last event is being delivered right now: it is complete.
       if (!stream.localEnded || !stream.remoteEnded) events.onReset('connection')
     }

@@ -11,7 +11,7 @@ import type { KeptPart } from '../../src/gateway/controllers/limits/global-limit
 import type { ReplicaPart } from '../../src/gateway/core/limits/global-replicas.ts'
 import { redisAddress } from '../../src/gateway/io/redis/address.ts'
 import { limitName } from '../../src/gateway/io/redis/limits.ts'
-import { textOf } from '../../src/gateway/metrics/exposition.ts'
+import { expositionText } from '../../src/gateway/metrics/exposition.ts'
 import { exposeGlobalLimits } from '../../src/gateway/metrics/main-thread-series.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import {
@@ -179,7 +179,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     const status = first.limits.status()
     assert.deepEqual(status.limits[0]?.mode, 'parted')
     assert.notEqual(status.message, '')
-    const text = await textOf((into) => exposeGlobalLimits(into, status))
+    const text = await expositionText((into) => exposeGlobalLimits(into, status))
     assert.match(text, /portcullis_global_limit_redis_up 0\n/)
     assert.match(text, /portcullis_global_limit_state\{cluster="prod",schema="rate"\} 0\n/)
     assert.match(text, /portcullis_global_limit_replicas 3\n/)

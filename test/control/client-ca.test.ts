@@ -7,7 +7,7 @@ import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { WEBHOOKS_GROUP, webhookUser } from '../../src/apiserver/webhooks/webhook-callers.ts'
 import { SILENT } from '../../src/kit/api/ports.ts'
 import { ADMIN_GROUP } from '../../src/kube/api/own-names.ts'
@@ -200,7 +200,7 @@ test('a CA that changes between its first reading and readiness is in force soon
   const flags = { source: 'embedded', dataDir, listen: ['127.0.0.1:0'], controlListen: '127.0.0.1:0' }
   const config = { ...loadConfig({ flags, env: {}, readFile: () => '' }), adminListen: '127.0.0.1:0', threads: 1 }
   const starting = startGateway(config, { inline: true, log: SILENT })
-  await nextTurn()
+  await yieldToEventLoop()
   const pki = join(dataDir, 'control/pki')
   const old = readFileSync(join(pki, 'ca.crt'), 'utf8')
   writeFileSync(join(pki, 'ca.key'), next.keyPem)

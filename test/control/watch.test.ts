@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
-import { MAX_WAITING_BYTES } from '../../src/apiserver/watch-stream.ts'
+import { MAX_WATCHER_BYTES } from '../../src/apiserver/watch-stream.ts'
 import { ControlClient, cluster, type Json, type OpenWatch, secret, UC } from '../harness/clients/control-client.ts'
 import { startControl, type TestControl } from '../harness/gateways/control.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -216,7 +216,7 @@ describe('slow watchers', () => {
     slow.pause()
     const step = 700 * 1024
     // Beyond what the sockets between hold, and then what may wait.
-    const writes = Math.ceil((4 * MAX_WAITING_BYTES) / step)
+    const writes = Math.ceil((4 * MAX_WATCHER_BYTES) / step)
     for (let i = 0; i < writes; i++) {
       const response =
         i === 0

@@ -3,7 +3,7 @@
 import type { Connection, ConnectionDriver } from '../../src/http2/connection.ts'
 import { HpackDecoder } from '../../src/http2/hpack/decoder.ts'
 import type { Http2Limits } from '../../src/http2/limits.ts'
-import { CLIENT_LIMITS, SERVER_LIMITS, type ServerLimits } from '../../src/http2/limits.ts'
+import { CLIENT_SIDE_LIMITS, SERVER_LIMITS, type ServerLimits } from '../../src/http2/limits.ts'
 import type { ResetReason, Stream, StreamEvents } from '../../src/kit/api/stream.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { build, buildPing, buildWindowUpdate, join } from './build-frames.ts'
@@ -19,7 +19,7 @@ const SMALL = {
 }
 export const LIMITS: { readonly server: ServerLimits; readonly client: Http2Limits } = {
   server: { ...SERVER_LIMITS, ...SMALL, maxConcurrentStreams: MAX_STREAMS },
-  client: { ...CLIENT_LIMITS, ...SMALL },
+  client: { ...CLIENT_SIDE_LIMITS, ...SMALL },
 }
 export const NOW_MS = 1_000
 const LARGEST_WINDOW = 2 ** 31 - 1

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import type { Waiter } from '../../src/gateway/core/thread-time/accounts.ts'
 import { type ControlListener, listenControl } from '../../src/gateway/io/listener/control-listener.ts'
-import { turns } from '../../src/gateway/io/turns/thread-turns.ts'
+import { threadScheduler } from '../../src/gateway/io/scheduling/thread-scheduler.ts'
 import type { RequestHandler, StreamEvents } from '../../src/kit/api/stream.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
@@ -109,8 +109,8 @@ test('a request whose body has come in part is served', async () => {
 test('a request that waits for its turn of the thread is served', async () => {
   const client = await connectIdle()
   const waiting: Waiter[] = []
-  const begin = mock.method(turns, 'begin', () => false)
-  const wait = mock.method(turns, 'wait', (_account: unknown, waiter: Waiter) => void waiting.push(waiter))
+  const begin = mock.method(threadScheduler, 'begin', () => false)
+  const wait = mock.method(threadScheduler, 'wait', (_account: unknown, waiter: Waiter) => void waiting.push(waiter))
   client.send(requestHead('GET /'))
   await waitFor('the request', () => waiting.length > 0)
   begin.mock.restore()

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, 
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { type ConnectionOptions, connect } from 'node:tls'
 import { servingPkiDir } from '../../src/gateway/io/listener/serving-certificate.ts'
 import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
@@ -117,7 +117,7 @@ describe('--tls-cert-file', () => {
     })
     const starting = start(dir, delivered)
     // It was read at once; the source is waited for.
-    await nextTurn()
+    await yieldToEventLoop()
     write(second)
     deliver()
     await untilShown(await starting, second)

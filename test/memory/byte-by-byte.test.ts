@@ -9,7 +9,7 @@ import { BodyReader } from '../../src/apiserver/http/read-body.ts'
 import type { Carrier } from '../../src/gateway/io/upstream/waiting.ts'
 import { WaitingStream } from '../../src/gateway/io/upstream/waiting.ts'
 import { WholeBody } from '../../src/gateway/request/exchange/whole-body.ts'
-import { NOBODY } from '../../src/http2/stream.ts'
+import { NO_LISTENER } from '../../src/http2/stream.ts'
 import { RecordedBody, recordedMemory } from '../../src/insight/core/audit/recorded-body.ts'
 import type { Stream } from '../../src/kit/api/stream.ts'
 import { addressCharge } from '../../src/kit/core/shares/charge.ts'
@@ -28,7 +28,7 @@ interface Collector {
 
 const collectors: Readonly<Record<string, () => Collector>> = {
   'a request that waits for a connection': () => {
-    const stream = new WaitingStream([], undefined, false, NOBODY, charge, room, 0)
+    const stream = new WaitingStream([], undefined, false, NO_LISTENER, charge, room, 0)
     return { add: (chunk) => stream.body(chunk, false), take: () => sentBy(stream) }
   },
   'a body that a filter reads': () => {

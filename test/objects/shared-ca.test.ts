@@ -11,7 +11,7 @@ import { controlPaths } from '../../src/gateway/io/listener/control-paths.ts'
 import { ensureServingCertificate, servingPkiDir } from '../../src/gateway/io/listener/serving-certificate.ts'
 import type { Logger } from '../../src/kit/api/ports.ts'
 import { UserError } from '../../src/kit/api/validation/field-errors.ts'
-import { base64 } from '../../src/kit/core/text/base64.ts'
+import { toBase64 } from '../../src/kit/core/text/base64.ts'
 import { redact } from '../../src/kit/core/text/redact.ts'
 import { NAMESPACES } from '../../src/kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../src/kube/api/kinds/secret-kind.ts'
@@ -197,7 +197,7 @@ const ENDED = createCA({ commonName: 'shared', days: -1 })
 const TOKEN_KEY = { 'token.key': 'key of all' }
 
 function putSecret(data: Readonly<Record<string, string>>): void {
-  const encoded = Object.entries(data).map(([key, text]) => [key, base64(text)])
+  const encoded = Object.entries(data).map(([key, text]) => [key, toBase64(text)])
   objects.put(SECRETS, { metadata: { name: 'ca', namespace: NAMESPACE }, data: Object.fromEntries(encoded) })
 }
 

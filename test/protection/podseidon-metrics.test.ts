@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { textOf } from '../../src/gateway/metrics/exposition.ts'
+import { expositionText } from '../../src/gateway/metrics/exposition.ts'
 import { createProcessMetrics } from '../../src/gateway/metrics/process-metrics.ts'
 import { ProtectorMonitor } from '../../src/protection/controllers/generator/protector-monitor.ts'
 import { builtInKind } from '../../src/protection/core/generator/kinds.ts'
@@ -159,5 +159,5 @@ async function everythingOnce(): Promise<string> {
   process.calls.answered(target, '200')
   process.calls.ended(target, 1, 0, 1)
   process.calls.resent(target, 429)
-  return textOf(metrics.expose, process.expose)
+  return expositionText(metrics.expose, process.expose)
 }

@@ -23,7 +23,7 @@ import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
 import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
 import { canBecome, PHASES } from '../../src/gateway/request/exchange/phase.ts'
 import * as budget from '../../src/http2/budget.ts'
-import { CLIENT_LIMITS, SERVER_LIMITS } from '../../src/http2/limits.ts'
+import { CLIENT_SIDE_LIMITS, SERVER_LIMITS } from '../../src/http2/limits.ts'
 import { fieldOf, impliedDefault, type JsonSchema } from '../../src/kit/api/json/json-schema.ts'
 import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../src/kit/api/stream.ts'
 import { REFUSAL_TABLE } from '../../src/kit/core/refusal/refusal.ts'
@@ -267,14 +267,14 @@ test('the page of the embedded API server gives the sizes of objects as they are
 test('limits.md has every limit of the HTTP/2 engine', () => {
   const listed = new Set(limitRows().map(({ file, constant }) => `${file} ${constant}`))
   const limits = [
-    ...numbersOf('src/http2/limits.ts', { SERVER_LIMITS, CLIENT_LIMITS }),
+    ...numbersOf('src/http2/limits.ts', { SERVER_LIMITS, CLIENT_SIDE_LIMITS }),
     ...numbersOf('src/http2/budget.ts', { ...budget }),
     ...['slabs', 'chunk-queue', 'sender', 'header-frames', 'streams', 'hpack/literals'].flatMap(constantsIn),
   ]
   assert.ok(limits.length > 40, 'the limits are found')
   // Of a server's streams there is nothing to say to it, windows of requests do not grow, high-water marks have their own rows, and a round or a scratch buffer is no limit.
   const none =
-    /CLIENT_LIMITS\.maxConcurrentStreams|SERVER_LIMITS\.streamWindowGrowthBytes|highWaterBytes|MIN_ROUND|COMPACT_AT|LARGEST_UPDATE_BYTES|MAX_INTEGER|SCRATCH_BYTES/
+    /CLIENT_SIDE_LIMITS\.maxConcurrentStreams|SERVER_LIMITS\.streamWindowGrowthBytes|highWaterBytes|MIN_ROUND|COMPACT_AT|LARGEST_UPDATE_BYTES|MAX_INTEGER|SCRATCH_BYTES/
   assert.deepEqual(
     limits.filter((limit) => !none.test(limit) && !listed.has(limit)),
     [],
@@ -325,7 +325,7 @@ test('the memory of a connection in limits.md follows from the limits', () => {
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes
   const requests = maxConcurrentStreams * HIGH_WATER_BYTES
-  const largestWindow = CLIENT_LIMITS.streamWindowBytes + CLIENT_LIMITS.streamWindowGrowthBytes
+  const largestWindow = CLIENT_SIDE_LIMITS.streamWindowBytes + CLIENT_SIDE_LIMITS.streamWindowGrowthBytes
   const answers = maxConcurrentStreams * (ANSWER_WATER_BYTES + largestWindow)
   const block = maxHeaderListBytes + slack
   const output = 3 * SERVER_LIMITS.maxBacklogBytes
@@ -344,7 +344,7 @@ test('the memory of a connection in limits.md follows from the limits', () => {
   const all = Math.round((heads + requests + answers + rest) / 2 ** 20)
   const sum = `${mib(perRequest)} MiB for each open request (the first three rows) and ${mib(rest)} MiB beside them, together ${all} MiB`
   assert.ok(part.replace(/\s+/g, ' ').includes(sum), sum)
-  const answerBlock = 2 * (CLIENT_LIMITS.maxHeaderListBytes + CLIENT_LIMITS.blockSlackBytes)
+  const answerBlock = 2 * (CLIENT_SIDE_LIMITS.maxHeaderListBytes + CLIENT_SIDE_LIMITS.blockSlackBytes)
   assert.ok(part.replace(/\s+/g, ' ').includes(`block of up to ${answerBlock / 2 ** 20} MiB`))
   assert.ok(part.includes(`times ${largestWindow / 1024} KiB`))
 })

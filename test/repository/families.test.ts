@@ -24,19 +24,19 @@ interface Family {
 
 const FAMILIES: Readonly<Record<string, Family>> = {
   'a queue': {
-    words: ['queue', 'queued', 'turns', 'fifo', 'heap', 'deque'],
-    owners: ['kit/core/queues/turn-queue', 'kit/core/queues/time-queue', 'kube/controllers/kernel/work-queue'],
+    words: ['queue', 'queued', 'turns', 'scheduler', 'fifo', 'heap', 'deque'],
+    owners: ['kit/core/queues/round-robin-queue', 'kit/core/queues/time-queue', 'kube/controllers/kernel/work-queue'],
     decided: {
       'gateway/core/thread-time/fair-queue': 43,
-      'gateway/io/turns/thread-turns': 43,
+      'gateway/io/scheduling/thread-scheduler': 43,
       'gateway/core/thread-time/fifo': 43,
     },
     otherwise: {
       'http2/chunk-queue': 'bytes of one stream, in their order',
       'kit/io/logs/line-writer': 'lines of one file, in their order',
-      'gateway/core/limits/call-turns': 'a rate and a number of calls in flight, around a TurnQueue',
-      'gateway/io/upstream/stream-queue': 'when streams that wait in a TurnQueue are refused',
-      'gateway/io/listener/handshakes/reading-turns': 'the kernel holds what waits',
+      'demo/cluster/scheduler': 'which node a pod of the demo runs on',
+      'gateway/core/limits/call-turns': 'a rate and a number of calls in flight, around a RoundRobinQueue',
+      'gateway/io/upstream/stream-queue': 'when streams that wait in a RoundRobinQueue are refused',
     },
   },
   'a bucket or budget': {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { turns } from '../../src/gateway/io/turns/thread-turns.ts'
+import { threadScheduler } from '../../src/gateway/io/scheduling/thread-scheduler.ts'
 import type { Charge } from '../../src/kit/api/stream.ts'
 import { reply } from '../harness/upstreams/stub-upstream.ts'
 import { ask, endpointAt, startUpstream } from '../harness/upstreams/upstream-exchange.ts'
@@ -14,13 +14,13 @@ afterEach(async () => {
 })
 
 test('who has many requests in flight does not share connections with others, and does so again behind that', async (t) => {
-  const begun = t.mock.method(turns, 'beginShared')
+  const begun = t.mock.method(threadScheduler, 'beginShared')
   const upstream = await startUpstream({ maxConcurrentStreams: 100 })
   const { pool } = endpointAt(upstream.port)
   cleanups.push(upstream.stop, () => pool.destroy())
   let inFlight = 1_000
-  cleanups.push(() => turns.setInFlight(() => 0))
-  turns.setInFlight(({ source }: Charge) => (source === 'hog' ? inFlight : 1))
+  cleanups.push(() => threadScheduler.setInFlight(() => 0))
+  threadScheduler.setInFlight(({ source }: Charge) => (source === 'hog' ? inFlight : 1))
   useTime('hog')
   useTime('alice')
   upstream.answer = (request) => {
@@ -48,9 +48,9 @@ test('who is alone uses the connections of everybody', async () => {
   const upstream = await startUpstream({ maxConcurrentStreams: 100 })
   const { pool } = endpointAt(upstream.port)
   cleanups.push(upstream.stop, () => pool.destroy())
-  cleanups.push(() => turns.setInFlight(() => 0))
-  turns.setInFlight(() => 1_000)
-  turns.tick(performance.now() + 10_000)
+  cleanups.push(() => threadScheduler.setInFlight(() => 0))
+  threadScheduler.setInFlight(() => 1_000)
+  threadScheduler.tick(performance.now() + 10_000)
   ask(pool, { source: 'hog', path: '/hold' })
   upstream.answer = () => undefined
   await waitFor('the request', () => upstream.seen.length === 1)
@@ -61,8 +61,8 @@ test('whether it would have to wait is asked of the connections that it would us
   const upstream = await startUpstream({ maxConcurrentStreams: 1 })
   const { pool } = endpointAt(upstream.port)
   cleanups.push(upstream.stop, () => pool.destroy())
-  cleanups.push(() => turns.setInFlight(() => 0))
-  turns.setInFlight(({ source }: Charge) => (source === 'hog' ? 1_000 : 1))
+  cleanups.push(() => threadScheduler.setInFlight(() => 0))
+  threadScheduler.setInFlight(({ source }: Charge) => (source === 'hog' ? 1_000 : 1))
   useTime('hog')
   useTime('alice')
   upstream.answer = () => undefined
@@ -78,5 +78,5 @@ test('whether it would have to wait is asked of the connections that it would us
 /** It counts among those who share the thread. */
 function useTime(source: string): void {
   const nowMs = performance.now()
-  turns.charge(turns.accountOf({ source, weight: 1, known: true }, nowMs), nowMs - 1, nowMs)
+  threadScheduler.charge(threadScheduler.accountOf({ source, weight: 1, known: true }, nowMs), nowMs - 1, nowMs)
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { CLIENT_LIMITS } from '../../src/http2/limits.ts'
+import { CLIENT_SIDE_LIMITS } from '../../src/http2/limits.ts'
 import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import { frame, SETTINGS } from '../harness/frames/h2-frames.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
@@ -384,7 +384,7 @@ describe('an unread answer', () => {
   test('stops at the window of its stream, and others on the connection go on', async () => {
     const up = await setUp()
     await ask(up.pool).outcome
-    const { streamWindowBytes, connectionWindowBytes } = CLIENT_LIMITS
+    const { streamWindowBytes, connectionWindowBytes } = CLIENT_SIDE_LIMITS
     const large = Buffer.alloc(2 * streamWindowBytes)
     up.answer = ({ stream, path }) => {
       stream.respond([':status', '200'])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
-import { type Attributes, createAuthorizer, forbidden, roleBindings, roleOf } from './authorize.ts'
+import { type Attributes, accessForbidden, createAuthorizer, roleBindings, roleOf } from './authorize.ts'
 
 function user(name: string, ...groups: readonly string[]): UserInfo {
   return { name, uid: '', groups: [...groups, GROUP_AUTHENTICATED], extra: {} }
@@ -86,7 +86,7 @@ for (const [attributes, who] of cases) {
 }
 
 test('messages are those of kube-apiserver', () => {
-  const message = (who: UserInfo | 'anonymous', what: Attributes): string => forbidden(who, what).message ?? ''
+  const message = (who: UserInfo | 'anonymous', what: Attributes): string => accessForbidden(who, what).message ?? ''
   assert.equal(
     message(NOBODY, on('list', UC, GROUP)),
     `upstreamclusters.proxy.kubegateway.io is forbidden: User "nobody" cannot list resource "upstreamclusters" in API group "proxy.kubegateway.io" at the cluster scope`,
@@ -101,7 +101,7 @@ test('messages are those of kube-apiserver', () => {
   )
   assert.equal(message('anonymous', get('/api')), 'forbidden: User "system:anonymous" cannot get path "/api"')
   assert.equal(message(user('<b>&'), get('/x')), 'forbidden: User "&lt;b&gt;&amp;" cannot get path "/x"')
-  const status = forbidden(VIEWER, on('delete', UC, GROUP, { name: 'a' }))
+  const status = accessForbidden(VIEWER, on('delete', UC, GROUP, { name: 'a' }))
   assert.deepEqual([status.code, status.reason], [403, 'Forbidden'])
   assert.deepEqual(status.details, { name: 'a', group: GROUP, kind: UC })
 })

@@ -83,7 +83,7 @@ export function roleOf(bindings: RoleBindings, user: UserInfo): Role | undefined
 }
 
 /** 403 with kube-apiserver's message (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
-export function forbidden(user: UserInfo | 'anonymous', attributes: Attributes): Status {
+export function accessForbidden(user: UserInfo | 'anonymous', attributes: Attributes): Status {
   const who = user === 'anonymous' ? ANONYMOUS : user
   if ('path' in attributes) {
     const cannot = `User ${JSON.stringify(who.name)} cannot ${attributes.verb} path ${JSON.stringify(attributes.path)}`

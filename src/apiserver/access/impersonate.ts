@@ -6,7 +6,7 @@ import type { HeaderList } from '../../kit/api/stream.ts'
 import { isRefusal } from '../../kit/core/refusal/refusal.ts'
 import { StatusError, statusError } from '../../kube/api/status.ts'
 import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
-import { type Authorizer, forbidden } from './authorize.ts'
+import { type Authorizer, accessForbidden } from './authorize.ts'
 
 /**
  * The user that the request runs as: the caller, unless it impersonates another user.
@@ -21,7 +21,7 @@ export function effectiveUser(
   if (wanted === undefined) return caller
   if (isRefusal(wanted)) throw statusError('BadRequest', wanted.message)
   for (const attributes of impersonationReviews(wanted)) {
-    if (!authorize(caller, attributes)) throw new StatusError(forbidden(caller, attributes))
+    if (!authorize(caller, attributes)) throw new StatusError(accessForbidden(caller, attributes))
   }
   return wanted.name === ANONYMOUS.name ? 'anonymous' : impersonatedUser(wanted)
 }

@@ -3,7 +3,7 @@
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
-import { REDACTED } from '../../kit/api/validation/redacted.ts'
+import { REDACTED_BASE64 } from '../../kit/api/validation/redacted.ts'
 import { holdsPrivateKey, mentionsInlineSecret } from '../../kube/api/kinds/inline-secrets.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
@@ -48,7 +48,7 @@ function replaced(object: JsonObject, path: readonly string[], hides: (value: st
   }
   // An empty value means that none is set: show it.
   if (value === undefined || value === null || value === '') return object
-  return typeof value === 'string' && !hides(value) ? object : { ...object, [field]: REDACTED }
+  return typeof value === 'string' && !hides(value) ? object : { ...object, [field]: REDACTED_BASE64 }
 }
 
 /** Shorter strings could match by chance. */

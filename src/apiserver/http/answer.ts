@@ -4,7 +4,7 @@ import { stringify } from 'yaml'
 import type { HeaderList } from '../../kit/api/stream.ts'
 import type { Status } from '../../kube/api/status.ts'
 
-export interface Answer {
+export interface HttpAnswer {
   readonly code: number
   /** Without `:status` and `content-length`. */
   readonly headers: HeaderList
@@ -25,12 +25,12 @@ export const NOT_CACHED = 'no-cache, private'
 const JSON_ENCODING: Encoding = { format: 'json', pretty: false }
 
 /** `value` as JSON, ending in a newline as Go's encoder writes it. */
-export function jsonAnswer(code: number, value: unknown): Answer {
+export function jsonAnswer(code: number, value: unknown): HttpAnswer {
   return objectAnswer(code, value, JSON_ENCODING)
 }
 
 /** `value` in the negotiated encoding. */
-export function objectAnswer(code: number, value: unknown, encoding: Encoding): Answer {
+export function objectAnswer(code: number, value: unknown, encoding: Encoding): HttpAnswer {
   return {
     code,
     headers: ['content-type', `application/${encoding.format}`, 'cache-control', NOT_CACHED],
@@ -39,7 +39,7 @@ export function objectAnswer(code: number, value: unknown, encoding: Encoding): 
 }
 
 /** A failure, or the Success of a deletion; sets Retry-After if `details` has retryAfterSeconds. */
-export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING): Answer {
+export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING): HttpAnswer {
   const answer = objectAnswer(status.code ?? 200, status, encoding)
   const seconds = status.details?.retryAfterSeconds ?? 0
   if (seconds > 0) answer.headers.push('retry-after', String(seconds))
@@ -47,7 +47,7 @@ export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING)
 }
 
 /** The plain-text form of kube-apiserver's responses outside of API groups: `404 page not found`, `ok`. */
-export function textAnswer(code: number, text: string): Answer {
+export function textAnswer(code: number, text: string): HttpAnswer {
   const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', NOT_CACHED]
   return { code, headers: [...headers, 'x-content-type-options', 'nosniff'], body: Buffer.from(text) }
 }

@@ -1,7 +1,7 @@
 // Documents that rarely change: sent with an entity tag, and not again to clients that have them (RFC 9110 sections 8.8.3, 13.1.2).
 
 import { contentHash } from '../../gateway/io/sources/files/content-hash.ts'
-import { type Answer, NOT_CACHED } from './answer.ts'
+import { type HttpAnswer, NOT_CACHED } from './answer.ts'
 
 export interface TaggedDocument {
   readonly body: Buffer
@@ -19,7 +19,11 @@ export function tagged(body: Buffer, contentType: string, tag: string = contentH
  * 200 with the document, or 304 if `ifNoneMatch` has its tag.
  * @param cacheControl default: revalidate every time
  */
-export function taggedAnswer(document: TaggedDocument, ifNoneMatch: string, cacheControl: string = NOT_CACHED): Answer {
+export function taggedAnswer(
+  document: TaggedDocument,
+  ifNoneMatch: string,
+  cacheControl: string = NOT_CACHED,
+): HttpAnswer {
   const headers = ['etag', document.tag, 'vary', 'Accept', 'cache-control', cacheControl]
   if (matches(ifNoneMatch, document.tag)) return { code: 304, headers, body: Buffer.alloc(0) }
   return { code: 200, headers: ['content-type', document.contentType, ...headers], body: document.body }

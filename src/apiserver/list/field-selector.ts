@@ -5,13 +5,13 @@ import { isRecord } from '../../kit/api/json/object-shape.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { isBuiltIn } from '../objects/write-object-decode.ts'
 
-interface Term {
+interface SelectorTerm {
   readonly field: string
   readonly value: string
   readonly negated: boolean
 }
 
-export type FieldSelector = readonly Term[]
+export type FieldSelector = readonly SelectorTerm[]
 
 /** Selectors of core kinds for fields elsewhere in the object (pkg/registry/core/event/strategy.go). */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
@@ -21,7 +21,7 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 
 /** @throws {SyntaxError} with kube-apiserver's message, also for a field that the kind doesn't support */
 export function parseFieldSelector(text: string, kind: ResourceKind): FieldSelector {
-  const terms: Term[] = []
+  const terms: SelectorTerm[] = []
   for (const part of splitTerms(text)) {
     if (part === '') continue
     const term = parseTerm(part)
@@ -59,7 +59,7 @@ function fieldOf(object: JsonObject, field: string): string {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 }
 
-function parseTerm(part: string): Term | undefined {
+function parseTerm(part: string): SelectorTerm | undefined {
   for (let at = 0; at < part.length; at++) {
     const operator = operatorAt(part, at)
     if (operator === '') continue

@@ -3,19 +3,19 @@
 // `[?(@.type=="Ready")]`.
 
 /** One step of a path. */
-type Step =
+type PathStep =
   | { readonly kind: 'field'; readonly name: string }
   | { readonly kind: 'index'; readonly index: number }
   | { readonly kind: 'all' }
-  | { readonly kind: 'filter'; readonly path: readonly Step[]; readonly equal: boolean; readonly value: unknown }
+  | { readonly kind: 'filter'; readonly path: readonly PathStep[]; readonly equal: boolean; readonly value: unknown }
 
-export type JsonPath = readonly Step[]
+export type JsonPath = readonly PathStep[]
 
 const FILTER = /^\?\(\s*@((?:\.[\w-]+|\[['"][^'"\]]*['"]\])+)\s*(==|!=)\s*(.+?)\s*\)$/s
 
 /** @throws {SyntaxError} */
 export function parseJsonPath(text: string): JsonPath {
-  const steps: Step[] = []
+  const steps: PathStep[] = []
   let at = text.startsWith('$') ? 1 : 0
   while (at < text.length) {
     const char = text[at]
@@ -34,7 +34,7 @@ export function findJsonPath(root: unknown, path: JsonPath): unknown[] {
   return found
 }
 
-function follow(value: unknown, step: Step): unknown[] {
+function follow(value: unknown, step: PathStep): unknown[] {
   if (typeof value !== 'object' || value === null) return []
   switch (step.kind) {
     case 'field':
@@ -55,7 +55,7 @@ function follow(value: unknown, step: Step): unknown[] {
 }
 
 /** Returns where the next step begins. `\.` in a name is a dot. */
-function fieldStep(text: string, from: number, steps: Step[]): number {
+function fieldStep(text: string, from: number, steps: PathStep[]): number {
   let name = ''
   let at = from
   for (; at < text.length; at++) {
@@ -71,14 +71,14 @@ function fieldStep(text: string, from: number, steps: Step[]): number {
   return at
 }
 
-function bracketStep(text: string, from: number, steps: Step[]): number {
+function bracketStep(text: string, from: number, steps: PathStep[]): number {
   const end = closingBracket(text, from)
   const inside = text.slice(from + 1, end).trim()
   steps.push(bracketContent(text, inside))
   return end + 1
 }
 
-function bracketContent(text: string, inside: string): Step {
+function bracketContent(text: string, inside: string): PathStep {
   if (inside === '*') return { kind: 'all' }
   if (/^-?\d+$/.test(inside)) return { kind: 'index', index: Number(inside) }
   const quoted = /^(['"])(.*)\1$/s.exec(inside)

@@ -10,7 +10,7 @@ import { forbidden, notSupported } from '../../kube/core/objects/field-error.ts'
 import { type LabelRequirements, labelsMatch } from '../../kube/core/selectors/label-requirement.ts'
 import { parseLabelSelector } from '../../kube/core/selectors/parse-selector.ts'
 import type { Query } from '../http/query.ts'
-import { metadataOf } from '../objects/object-metadata.ts'
+import { metaOf } from '../objects/object-metadata.ts'
 import { unclassified } from '../objects/registry-errors.ts'
 import { type FieldSelector, fieldsMatch, parseFieldSelector } from './field-selector.ts'
 
@@ -40,7 +40,7 @@ export interface WatchOptions extends Selection {
   readonly timeoutSeconds: number | undefined
 }
 
-export const EVERYTHING: ListOptions = {
+export const LIST_EVERYTHING: ListOptions = {
   labels: [],
   fields: [],
   limit: 0,
@@ -55,7 +55,7 @@ const REVISION = /^(0|[1-9][0-9]{0,15})$/
 
 /** The labels of an object. */
 export function labelsOf(object: JsonObject): JsonObject {
-  return recordOf(metadataOf(object)['labels'])
+  return recordOf(metaOf(object)['labels'])
 }
 
 export function isSelected({ labels, fields }: Selection, object: JsonObject): boolean {

@@ -11,12 +11,12 @@ import { SCHEME } from '../../program/api/scheme.ts'
 import {
   ageOf,
   humanDuration,
+  parseRfc3339,
   partialListOf,
   partialOf,
   tableBookmark,
   tableEventOf,
   tableOf,
-  timeOf,
 } from './tables.ts'
 
 const NOW = Date.parse('2026-01-01T00:05:00Z')
@@ -202,5 +202,5 @@ test('an invalid time is shown as such', () => {
   assert.equal(ageOf('yesterday', now), '<invalid>')
   assert.equal(ageOf('2026-01-01', now), '<invalid>')
   assert.equal(ageOf('2026-13-01T00:00:00Z', now), '<invalid>')
-  assert.equal(timeOf(5), undefined)
+  assert.equal(parseRfc3339(5), undefined)
 })

@@ -182,12 +182,12 @@ function cellOf(type: PrinterColumn['type'], value: unknown, nowMs: number): str
  */
 export function ageOf(timestamp: unknown, nowMs: number): string {
   if (timestamp === undefined || timestamp === null || timestamp === '') return '<unknown>'
-  const ms = timeOf(timestamp)
+  const ms = parseRfc3339(timestamp)
   return ms === undefined ? '<invalid>' : humanDuration(nowMs - ms)
 }
 
 /** Milliseconds since the epoch; undefined = not an RFC 3339 time. */
-export function timeOf(timestamp: unknown): number | undefined {
+export function parseRfc3339(timestamp: unknown): number | undefined {
   if (typeof timestamp !== 'string' || !RFC3339.test(timestamp)) return undefined
   const ms = Date.parse(timestamp)
   return Number.isNaN(ms) ? undefined : ms

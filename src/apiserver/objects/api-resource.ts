@@ -20,10 +20,10 @@ export interface ApiResource
     | 'schema'
   > {
   readonly verbs: readonly string[]
-  readonly subresources: readonly Subresource[]
+  readonly subresources: readonly ServedSubresource[]
 }
 
-export interface Subresource {
+export interface ServedSubresource {
   readonly name: string
   readonly verbs: readonly string[]
   /** Kind of request and response, if it is not the resource itself. */

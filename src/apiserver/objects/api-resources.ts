@@ -3,7 +3,7 @@
 
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { apiVersionOf, type KindSubresource, type ResourceKind } from '../../kube/api/resource-kind.ts'
-import type { ApiResource, Subresource } from './api-resource.ts'
+import type { ApiResource, ServedSubresource } from './api-resource.ts'
 
 export interface ApiGroup {
   /** '' = the core group. */
@@ -23,7 +23,7 @@ const STORED_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'pa
 const NAMESPACE_VERBS = STORED_VERBS.filter((verb) => verb !== 'deletecollection')
 const METHOD_VERBS = { GET: 'get', POST: 'create' } as const
 const READ_WRITE = ['get', 'patch', 'update']
-const STATUS: Subresource = { name: 'status', verbs: READ_WRITE }
+const STATUS: ServedSubresource = { name: 'status', verbs: READ_WRITE }
 
 export function apiResources(kinds: readonly ResourceKind[], reviews: readonly ApiResource[]): readonly ApiResource[] {
   return [...kinds.map(storedResource), ...reviews]
@@ -36,11 +36,11 @@ function storedResource(kind: ResourceKind): ApiResource {
   return { ...names, namespaced, verbs, subresources: subresourcesOf(kind), schema }
 }
 
-function subresourcesOf({ hasStatus, subresources = [] }: ResourceKind): Subresource[] {
+function subresourcesOf({ hasStatus, subresources = [] }: ResourceKind): ServedSubresource[] {
   return [...subresources.map(apiSubresource), ...(hasStatus ? [STATUS] : [])]
 }
 
-function apiSubresource(subresource: KindSubresource): Subresource {
+function apiSubresource(subresource: KindSubresource): ServedSubresource {
   const { name, group, version, kind } = subresource
   const verbs = 'connect' in subresource ? subresource.methods.map((method) => METHOD_VERBS[method]) : READ_WRITE
   return { name, verbs, of: { group, version, kind } }

@@ -11,26 +11,26 @@ const RANDOM_LENGTH = 5
 const MAX_GENERATED_BASE = 63 - RANDOM_LENGTH
 
 /** metadata; an empty object if absent. */
-export function metadataOf(object: JsonObject): JsonObject {
+export function metaOf(object: JsonObject): JsonObject {
   const metadata = Object.hasOwn(object, 'metadata') ? object['metadata'] : undefined
   return isRecord(metadata) ? metadata : EMPTY
 }
 
 /** A text field of metadata; '' if absent. */
 export function metaText(object: JsonObject, field: string): string {
-  const metadata = metadataOf(object)
+  const metadata = metaOf(object)
   const value = Object.hasOwn(metadata, field) ? metadata[field] : undefined
   return typeof value === 'string' ? value : ''
 }
 
 export function metaNumber(object: JsonObject, field: string): number {
-  const value = metadataOf(object)[field]
+  const value = metaOf(object)[field]
   return typeof value === 'number' ? value : 0
 }
 
 /** A copy with fields of metadata set; `undefined` removes one. */
 export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject {
-  return { ...object, metadata: without({ ...metadataOf(object), ...fields }) }
+  return { ...object, metadata: without({ ...metaOf(object), ...fields }) }
 }
 
 /** A copy with top-level fields set; `undefined` removes one. */
@@ -47,7 +47,7 @@ export function isBeingDeleted(object: JsonObject): boolean {
 }
 
 /** Whether it is being deleted, and its grace period is over. */
-export function isOver(object: JsonObject): boolean {
+export function isGraceOver(object: JsonObject): boolean {
   return isBeingDeleted(object) && metaNumber(object, 'deletionGracePeriodSeconds') === 0
 }
 
@@ -62,7 +62,7 @@ export function generateName(base: string, random: () => number): string {
 
 /** The owner references without duplicates; warns if there were any. */
 export function withoutDuplicateOwners(object: JsonObject, warnings: string[]): JsonObject {
-  const owners = metadataOf(object)['ownerReferences']
+  const owners = metaOf(object)['ownerReferences']
   if (!Array.isArray(owners)) return object
   const seen = new Set<string>()
   const kept = owners.filter((owner: unknown) => {

@@ -31,7 +31,7 @@ export function conflict(kind: Named, name: string, why: string): StatusError {
   return statusError('Conflict', message, detailsOf(kind, name))
 }
 
-export function forbidden(kind: Named, name: string, why: string): StatusError {
+export function objectForbidden(kind: Named, name: string, why: string): StatusError {
   const message = `${resourceName(kind)} ${JSON.stringify(name)} is forbidden: ${why}`
   return statusError('Forbidden', message, detailsOf(kind, name))
 }

@@ -11,7 +11,7 @@ import { invalid } from '../../kube/api/status.ts'
 import { forbidden, invalidValue } from '../../kube/core/objects/field-error.ts'
 import { goQuote } from '../../kube/core/objects/go-values.ts'
 import { validateShape } from '../../kube/core/objects/structural-schema.ts'
-import { isBeingDeleted, metadataOf, metaNumber, metaText, withFields, withMetadata } from './object-metadata.ts'
+import { isBeingDeleted, metaNumber, metaOf, metaText, withFields, withMetadata } from './object-metadata.ts'
 import { isBuiltIn } from './write-object-decode.ts'
 
 export type Subresource = '' | 'status'
@@ -60,9 +60,9 @@ export function updatedObject(
   before: JsonObject,
   subresource: Subresource,
 ): JsonObject {
-  const old = metadataOf(before)
+  const old = metaOf(before)
   if (subresource === 'status') {
-    const { managedFields } = metadataOf(given)
+    const { managedFields } = metaOf(given)
     return withMetadata(withFields(before, { status: given['status'] }), { managedFields })
   }
   const kept = kind.hasStatus ? withFields(given, { status: before['status'] }) : given

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { JsonSchema } from '../../kit/api/json/json-schema.ts'
 import { ProtobufReader } from '../../kit/core/text/protobuf-reader.ts'
 import { SCHEME } from '../../program/api/scheme.ts'
-import type { Answer } from '../http/answer.ts'
+import type { HttpAnswer } from '../http/answer.ts'
 import { apiResources } from '../objects/api-resources.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
 import { SELF_REVIEW_KINDS } from '../objects/self-review-kinds.ts'
@@ -18,19 +18,19 @@ const UC_PATH = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters'
 const API_RESOURCES = apiResources(SCHEME, SELF_REVIEW_KINDS)
 const openApi = new OpenApi(API_RESOURCES)
 
-function get(path: string, query = '', accept = '', ifNoneMatch = ''): Answer {
+function get(path: string, query = '', accept = '', ifNoneMatch = ''): HttpAnswer {
   const answer = openApi.answer(path, query, accept, ifNoneMatch)
   assert.ok(answer !== undefined, `${path} is not an OpenAPI path`)
   return answer
 }
 
-function header({ headers }: Answer, name: string): string {
+function header({ headers }: HttpAnswer, name: string): string {
   const at = headers.indexOf(name)
   return at < 0 ? '' : (headers[at + 1] ?? '')
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: documents are looked at by their fields
-const json = (answer: Answer): any => JSON.parse(answer.body.toString())
+const json = (answer: HttpAnswer): any => JSON.parse(answer.body.toString())
 
 test('the index leads to documents that never change', () => {
   const { paths } = json(get('/openapi/v3'))

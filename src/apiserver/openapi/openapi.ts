@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { JsonSchema } from '../../kit/api/json/json-schema.ts'
 import { type AcceptClause, acceptClauses } from '../http/accept.ts'
-import { type Answer, NOT_CACHED, textAnswer } from '../http/answer.ts'
+import { type HttpAnswer, NOT_CACHED, textAnswer } from '../http/answer.ts'
 import { type TaggedDocument, tagged, taggedAnswer } from '../http/entity-tag.ts'
 import type { ApiResource } from '../objects/api-resource.ts'
 import { type ApiGroup, type ApiGroupVersion, apiGroups } from '../objects/api-resources.ts'
@@ -43,7 +43,7 @@ export class OpenApi {
    * @param query without `?`
    * @param ifNoneMatch the field, or ''
    */
-  answer(path: string, query: string, accept: string, ifNoneMatch: string): Answer | undefined {
+  answer(path: string, query: string, accept: string, ifNoneMatch: string): HttpAnswer | undefined {
     const clauses = acceptClauses(accept === '' ? '*/*' : accept)
     if (path === V2) return this.#v2Answer(clauses, ifNoneMatch)
     if (path === V3 || path === `${V3}/`) return taggedAnswer(this.#index(), ifNoneMatch)
@@ -56,7 +56,7 @@ export class OpenApi {
   }
 
   /** JSON or protocol buffers, whichever the client prefers. */
-  #v2Answer(clauses: readonly AcceptClause[], ifNoneMatch: string): Answer {
+  #v2Answer(clauses: readonly AcceptClause[], ifNoneMatch: string): HttpAnswer {
     for (const clause of clauses) {
       if (takes(clause, 'json')) return taggedAnswer(this.#v2Documents().json, ifNoneMatch)
       if (takes(clause, V2_PROTOBUF_ASKED) || takes(clause, V2_PROTOBUF)) {
@@ -95,7 +95,7 @@ export class OpenApi {
   }
 }
 
-function v3Answer(name: string, document: TaggedDocument, hash: string, ifNoneMatch: string): Answer {
+function v3Answer(name: string, document: TaggedDocument, hash: string, ifNoneMatch: string): HttpAnswer {
   if (hash === '') return taggedAnswer(document, ifNoneMatch)
   const current = document.tag.slice(1, -1)
   if (hash === current) return taggedAnswer(document, ifNoneMatch, FOREVER)

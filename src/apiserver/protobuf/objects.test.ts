@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MAX_FIELDS } from '../../kit/core/text/protobuf-reader.ts'
+import { MAX_MESSAGE_FIELDS } from '../../kit/core/text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../kit/core/text/protobuf-writer.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { decodeProtobuf } from './objects.ts'
@@ -166,14 +166,15 @@ test('a list of very many elements takes linear time', () => {
 })
 
 test('a message with too many fields is not read any further: 413', () => {
-  const most = Buffer.alloc(2 * (MAX_FIELDS + 1))
+  const most = Buffer.alloc(2 * (MAX_MESSAGE_FIELDS + 1))
   for (let at = 0; at < most.length; at += 2) most[at] = 14 * 8 + 2
   // Both inside and around the object.
   const around = Buffer.concat([Buffer.from('k8s\0'), most])
   for (const large of [body('v1', 'Secret', (out) => out.bytes(1, most)), around]) {
     assert.throws(
       () => decodeProtobuf(large),
-      (error) => error instanceof StatusError && error.code === 413 && error.message.includes(String(MAX_FIELDS)),
+      (error) =>
+        error instanceof StatusError && error.code === 413 && error.message.includes(String(MAX_MESSAGE_FIELDS)),
     )
   }
 })

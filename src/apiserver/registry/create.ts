@@ -7,7 +7,7 @@ import { invalid, StatusError, statusError } from '../../kube/api/status.ts'
 import { required } from '../../kube/core/objects/field-error.ts'
 import { trackUpdate } from '../../kube/core/objects/managed-fields.ts'
 import { StoreConflict } from '../api/object-store.ts'
-import { generateName, metadataOf, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
+import { generateName, metaOf, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
 import { alreadyExists, unclassified } from '../objects/registry-errors.ts'
 import { newObject, type Others, validate } from '../objects/write-object.ts'
 import { type Incoming, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
@@ -116,7 +116,7 @@ export function inNamespace(kind: ResourceKind, object: JsonObject, namespace: s
 
 /** storage/etcd3/store.go, Create */
 function refuseVersion(object: JsonObject): void {
-  if ((metadataOf(object)['resourceVersion'] ?? '') === '') return
+  if ((metaOf(object)['resourceVersion'] ?? '') === '') return
   throw unclassified('resourceVersion should not be set on objects to be created')
 }
 

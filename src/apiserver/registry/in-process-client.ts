@@ -18,7 +18,7 @@ import { statusError } from '../../kube/api/status.ts'
 import { type LabelRequirements, labelsMatch } from '../../kube/core/selectors/label-requirement.ts'
 import { parseLabelSelector } from '../../kube/core/selectors/parse-selector.ts'
 import type { StoreEvent } from '../api/object-store.ts'
-import { EVERYTHING, labelsOf } from '../list/options.ts'
+import { LIST_EVERYTHING, labelsOf } from '../list/options.ts'
 import { metaText } from '../objects/object-metadata.ts'
 import type { Incoming } from '../objects/write-object-decode.ts'
 import type { WriteCall } from './context.ts'
@@ -50,7 +50,7 @@ class InProcessClient implements ObjectClient {
 
   async list(kind: ResourceKind, namespace: string, labelSelector = ''): Promise<ObjectList> {
     const labels = readSelector(labelSelector)
-    const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
+    const { items, metadata } = this.#registry.list(kind, namespace, { ...LIST_EVERYTHING, labels })
     return { items, resourceVersion: String(metadata['resourceVersion']) }
   }
 
@@ -97,7 +97,7 @@ class InProcessClient implements ObjectClient {
     let retry: NodeJS.Timeout | undefined
     const begin = (): void => {
       const { store } = this.#registry
-      const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
+      const { items, metadata } = this.#registry.list(kind, namespace, { ...LIST_EVERYTHING, labels })
       const version = String(metadata['resourceVersion'])
       events.onReplace(items.filter((item) => isNamed(name, item)).map((item) => transform(item)))
       if (!stopped) events.onVersion?.(version)

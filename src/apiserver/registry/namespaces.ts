@@ -10,8 +10,8 @@ import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts
 import { StatusError } from '../../kube/api/status.ts'
 import { invalidValue } from '../../kube/core/objects/field-error.ts'
 import type { StoredObject } from '../api/object-store.ts'
-import { isBeingDeleted, metadataOf, metaText, withFields, withMetadata } from '../objects/object-metadata.ts'
-import { forbidden, notFound } from '../objects/registry-errors.ts'
+import { isBeingDeleted, metaOf, metaText, withFields, withMetadata } from '../objects/object-metadata.ts'
+import { notFound, objectForbidden } from '../objects/registry-errors.ts'
 import { keyOf, type RegistryContext, type RegistryDeps } from './context.ts'
 
 /** Created at startup; `default` and `kube-system` can't be deleted. */
@@ -26,7 +26,7 @@ export function isNamespace({ group, plural }: ResourceKind): boolean {
 }
 
 export function newNamespace(object: JsonObject): JsonObject {
-  const labels = metadataOf(object)['labels']
+  const labels = metaOf(object)['labels']
   const named = withMetadata(object, {
     labels: { ...(isRecord(labels) ? labels : {}), [NAME_LABEL]: metaText(object, 'name') },
   })
@@ -35,7 +35,7 @@ export function newNamespace(object: JsonObject): JsonObject {
 
 /** An update can't change spec.finalizers. */
 export function keptNamespace(object: JsonObject, before: JsonObject): JsonObject {
-  const labels = metadataOf(object)['labels']
+  const labels = metaOf(object)['labels']
   const named = withMetadata(object, {
     labels: { ...(isRecord(labels) ? labels : {}), [NAME_LABEL]: metaText(before, 'name') },
   })
@@ -57,7 +57,7 @@ export function requireNamespace(context: RegistryDeps, kind: ResourceKind, name
   if (stored === undefined) throw notFound(NAMESPACES, namespace)
   if (!isBeingDeleted(stored.object)) return
   const why = `unable to create new content in namespace ${namespace} because it is being terminated`
-  const { status } = forbidden(kind, name, why)
+  const { status } = objectForbidden(kind, name, why)
   const cause = {
     reason: 'NamespaceTerminating',
     message: `namespace ${namespace} is being terminated`,
@@ -68,7 +68,7 @@ export function requireNamespace(context: RegistryDeps, kind: ResourceKind, name
 
 /** @throws {StatusError} 403 for a namespace that must exist */
 export function refuseImmortal(name: string): void {
-  if (DEFAULT_NAMESPACES.includes(name)) throw forbidden(NAMESPACES, name, 'this namespace may not be deleted')
+  if (DEFAULT_NAMESPACES.includes(name)) throw objectForbidden(NAMESPACES, name, 'this namespace may not be deleted')
 }
 
 /** A terminating namespace that still has contents. */
@@ -102,6 +102,6 @@ export function waitingNamespace(context: RegistryContext, last: StoredObject): 
 
 /** Whether the namespace is waiting only for its contents. */
 function isReady(namespace: JsonObject): boolean {
-  const { finalizers } = metadataOf(namespace)
+  const { finalizers } = metaOf(namespace)
   return !Array.isArray(finalizers) || finalizers.length === 0
 }

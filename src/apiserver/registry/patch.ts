@@ -14,7 +14,7 @@ import { jsonPatch, mergePatch } from '../../kube/core/objects/patch.ts'
 import { applyConfiguration, applyConflict } from '../../kube/core/objects/server-side-apply.ts'
 import type { StoredObject } from '../api/object-store.ts'
 import { applyFieldValidation, strictErrors } from '../objects/field-validation.ts'
-import { metadataOf, metaText, withMetadata } from '../objects/object-metadata.ts'
+import { metaOf, metaText, withMetadata } from '../objects/object-metadata.ts'
 import { conflict, notFound } from '../objects/registry-errors.ts'
 import type { Subresource } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, shape } from '../objects/write-object-decode.ts'
@@ -140,7 +140,7 @@ export function applyObject(
 /** @throws {StatusError} 400 */
 function appliedObject(kind: ResourceKind, at: ObjectName, { value }: Incoming): JsonObject {
   const given = isRecord(value) ? value : {}
-  const managed = metadataOf(given)['managedFields']
+  const managed = metaOf(given)['managedFields']
   if (Array.isArray(managed) && managed.length > 0) {
     throw statusError('BadRequest', 'metadata.managedFields must be nil')
   }

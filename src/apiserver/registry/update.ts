@@ -12,7 +12,7 @@ import { invalid, statusError } from '../../kube/api/status.ts'
 import { invalidValue } from '../../kube/core/objects/field-error.ts'
 import { trackUpdate } from '../../kube/core/objects/managed-fields.ts'
 import { StoreConflict, type StoredObject } from '../api/object-store.ts'
-import { isOver, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
+import { isGraceOver, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
 import { conflict, MODIFIED, notFound, unclassified } from '../objects/registry-errors.ts'
 import { type Others, type Subresource, updatedObject, validate } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
@@ -92,7 +92,7 @@ export function replaceObject(
 /** Removes the object if this removed its last finalizer while it is being deleted. */
 function store(context: RegistryContext, kind: ResourceKind, stored: StoredObject, object: JsonObject): JsonObject {
   const { resource, namespace, name, revision } = stored
-  const ends = isOver(stored.object) && finalizersOf(object).length === 0
+  const ends = isGraceOver(stored.object) && finalizersOf(object).length === 0
   const write = { resource, namespace, name, object, expected: revision }
   try {
     const written = context.store.write(ends ? removalWrites(context, kind, stored) : [write])

@@ -7,7 +7,7 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { inStep } from '../../kit/io/stalls/steps.ts'
 import { failure, StatusError, statusError } from '../../kube/api/status.ts'
 import { hasMoreValues } from '../../kube/core/objects/value-count.ts'
-import { type Answer, statusAnswer } from '../http/answer.ts'
+import { type HttpAnswer, statusAnswer } from '../http/answer.ts'
 import type { PortMemory } from '../http/port-memory.ts'
 import { BodyReader, MAX_BODY_BYTES } from '../http/read-body.ts'
 
@@ -50,7 +50,7 @@ export abstract class ReviewExchange implements StreamEvents {
    * @param end there is no body
    * @param sender an authenticated caller, who pays for the body
    */
-  protected start(plain: Answer | undefined, end: boolean, timeoutMs: number, sender: string): void {
+  protected start(plain: HttpAnswer | undefined, end: boolean, timeoutMs: number, sender: string): void {
     if (plain !== undefined) {
       this.send(plain)
       return
@@ -65,13 +65,13 @@ export abstract class ReviewExchange implements StreamEvents {
     }
   }
 
-  protected notAllowed(): Answer {
+  protected notAllowed(): HttpAnswer {
     const answer = statusAnswer(failure('MethodNotAllowed', `${this.method} is not allowed: POST an AdmissionReview`))
     return { ...answer, headers: [...answer.headers, 'allow', 'POST'] }
   }
 
   /** Only the first response counts. */
-  protected send({ code, headers, body }: Answer): void {
+  protected send({ code, headers, body }: HttpAnswer): void {
     if (this.#answered) return
     this.#finish()
     const empty = this.method === 'HEAD'
@@ -103,7 +103,7 @@ export abstract class ReviewExchange implements StreamEvents {
     }
   }
 
-  #refusal(error: unknown): Answer {
+  #refusal(error: unknown): HttpAnswer {
     if (error instanceof StatusError) return statusAnswer(error.status)
     this.failed(error)
     return statusAnswer(failure('InternalError', 'the review failed inside the gateway; see its log'))

@@ -8,13 +8,13 @@ import type { HeaderList, Peer, RequestHandler, Stream } from '../../kit/api/str
 import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { failure } from '../../kube/api/status.ts'
-import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../http/answer.ts'
+import { type HttpAnswer, jsonAnswer, statusAnswer, textAnswer } from '../http/answer.ts'
 import { bodyMemory, type CountLimited, type PortMemory } from '../http/port-memory.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import { ReviewExchange } from './review-exchange.ts'
 import type { WebhookAuthenticator } from './webhook-callers.ts'
 
-export interface WebhookDeps {
+export interface ObjectsWebhookDeps {
   /** Called with OBJECTS_WEBHOOK, as the protection webhook calls it with a cell. */
   readonly authenticate: WebhookAuthenticator
   readonly kinds: readonly ResourceKind[]
@@ -40,7 +40,7 @@ const BODY_TIMEOUT_MS = 10_000
 
 const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
 
-export function createWebhookHandler(deps: WebhookDeps): RequestHandler {
+export function createWebhookHandler(deps: ObjectsWebhookDeps): RequestHandler {
   const bodies = bodyMemory('reviews of objects', MAX_WAITING_BYTES, deps.onLimited)
   return (peer, stream, head, end) => {
     const exchange = new WebhookExchange(deps, stream, head, bodies)
@@ -55,9 +55,9 @@ function objectOf(review: unknown): unknown {
 }
 
 class WebhookExchange extends ReviewExchange {
-  readonly #deps: WebhookDeps
+  readonly #deps: ObjectsWebhookDeps
 
-  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, bodies: PortMemory) {
+  constructor(deps: ObjectsWebhookDeps, stream: Stream, head: HeaderList, bodies: PortMemory) {
     super(stream, head, bodies)
     this.#deps = deps
   }
@@ -68,7 +68,7 @@ class WebhookExchange extends ReviewExchange {
   }
 
   /** The response to everything but reviews. */
-  #plainAnswer(): Answer | undefined {
+  #plainAnswer(): HttpAnswer | undefined {
     if (HEALTH_PATHS.includes(this.path)) return textAnswer(200, 'ok')
     if (this.path !== WEBHOOK_PATH && !this.path.startsWith(`${WEBHOOK_PATH}/`))
       return textAnswer(404, '404 page not found\n')
@@ -76,7 +76,7 @@ class WebhookExchange extends ReviewExchange {
   }
 
   /** The response to a caller who is not allowed; undefined = go on. */
-  #refusal(peer: Peer, head: HeaderList): Answer | undefined {
+  #refusal(peer: Peer, head: HeaderList): HttpAnswer | undefined {
     const token = this.path === WEBHOOK_PATH ? undefined : this.path.slice(WEBHOOK_PATH.length + 1)
     switch (this.#deps.authenticate(peer, head, OBJECTS_WEBHOOK, token)) {
       case 'trusted':

@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { stringify } from 'yaml'
 import { revocableTokenHash } from '../../gateway/io/reviews/credential-hashes.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
-import { base64 } from '../../kit/core/text/base64.ts'
+import { toBase64 } from '../../kit/core/text/base64.ts'
 import { createCA, issueCertificate } from '../../pki/io/pki.ts'
 import { certificateSubject, tokenSubject } from './revoked-subject.ts'
 
@@ -24,7 +24,7 @@ function file(name: string, text: string): string {
 
 const inline = (name: keyof typeof PEMS): object => ({
   name,
-  user: { token: `${name}-token`, 'client-certificate-data': base64(PEMS[name]) },
+  user: { token: `${name}-token`, 'client-certificate-data': toBase64(PEMS[name]) },
 })
 
 function kubeconfig(fields: object): object {

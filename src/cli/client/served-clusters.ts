@@ -11,7 +11,7 @@ import { exposedManifests } from '../../gateway/io/secrets/exposed-secrets.ts'
 import { loadDirectory } from '../../gateway/io/sources/files/source.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
-import { REDACTED } from '../../kit/api/validation/redacted.ts'
+import { REDACTED_BASE64 } from '../../kit/api/validation/redacted.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from './control-plane.ts'
 
@@ -82,7 +82,7 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
 function isHidden(object: JsonObject, path: string): boolean {
   let value: unknown = object
   for (const field of path.split('.')) value = isRecord(value) ? value[field] : undefined
-  return value === REDACTED
+  return value === REDACTED_BASE64
 }
 
 function hasCertificate({ spec: { secureServing } }: UpstreamCluster): boolean {

@@ -9,7 +9,7 @@ import { SILENT } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { isDnsName, parseEndpoint } from '../../kit/api/validation/name-syntax.ts'
-import { base64 } from '../../kit/core/text/base64.ts'
+import { toBase64 } from '../../kit/core/text/base64.ts'
 import { OWN_NAMESPACE } from '../../kube/api/own-names.ts'
 import { readClientCA } from '../../pki/io/cluster-client-ca.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
@@ -200,7 +200,7 @@ class ContextImport {
   async #serving(clientCA: ((context: string) => Promise<string>) | undefined): Promise<object> {
     const pem = await this.#askClientCA(clientCA)
     if (pem === undefined) return {}
-    this.#secret[CLIENT_CA_KEY] = base64(pem)
+    this.#secret[CLIENT_CA_KEY] = toBase64(pem)
     const subjects = 'taken from the ConfigMap kube-system/extension-apiserver-authentication of the cluster'
     this.#say('note', `client certificates sign in by the CA that was ${subjects}`, CLIENT_CA_PATH)
     const reference = { namespace: this.#namespace, name: this.#secretName(), key: CLIENT_CA_KEY }
@@ -257,10 +257,10 @@ class ContextImport {
     this.#take('tls.crt', user, 'client-certificate')
     this.#take('tls.key', user, 'client-key')
     const { token, tokenFile } = user
-    if (typeof token === 'string' && token !== '') this.#secret.token = base64(token)
+    if (typeof token === 'string' && token !== '') this.#secret.token = toBase64(token)
     else if (typeof tokenFile === 'string') {
       const text = this.#read(tokenFile)
-      if (text !== undefined) this.#secret.token = base64(text.trim())
+      if (text !== undefined) this.#secret.token = toBase64(text.trim())
       this.#say('note', 'the token of tokenFile is copied as it is now: renew the Secret when that file is renewed')
     }
     if (isRecord(user['exec'])) {
@@ -286,7 +286,7 @@ class ContextImport {
     if (typeof data === 'string' && data !== '') this.#secret[into] = data.replace(/\s/g, '')
     else if (typeof file === 'string' && file !== '') {
       const text = this.#read(file)
-      if (text !== undefined) this.#secret[into] = base64(text)
+      if (text !== undefined) this.#secret[into] = toBase64(text)
     }
   }
 

@@ -20,14 +20,14 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import type { KeyPair } from '../../pki/io/pki.ts'
-import { CONFIG_MAPS, NODES, SERVICE_ACCOUNTS, SERVICES } from '../kinds/core-kinds.ts'
+import { DEMO_CONFIG_MAPS, DEMO_NODES, SERVICE_ACCOUNTS, SERVICES } from '../kinds/core-kinds.ts'
 import { DEMO_MESSAGES } from '../kinds/messages.ts'
-import { isEnding, PODS } from '../kinds/pod-kind.ts'
+import { DEMO_PODS, isEnding } from '../kinds/pod-kind.ts'
 import { demoReviews } from '../kinds/reviews.ts'
-import { DEPLOYMENTS, REPLICA_SETS } from '../kinds/workload-kinds.ts'
+import { DEMO_DEPLOYMENTS, DEMO_REPLICA_SETS } from '../kinds/workload-kinds.ts'
 import { demoAuthorizer } from './access.ts'
 import { stepPod, watchNode } from './kubelets.ts'
-import { ClusterObjects } from './objects.ts'
+import { DemoObjects } from './objects.ts'
 import { addSampleData, type SampleSize } from './sample-data.ts'
 import { collectOrphans, stepDeployment, stepReplicaSet } from './workloads.ts'
 
@@ -68,7 +68,7 @@ export async function startDemoCluster(options: DemoClusterOptions): Promise<Dem
   let agoMs = AGE_MS
   const clock = { now: () => Date.now() - agoMs, uuid: randomUUID, random: Math.random }
   const registry = new Registry({ ...clock, store, kinds: DEMO_SCHEME, pem: nodePemChecks })
-  const objects = new ClusterObjects(registry)
+  const objects = new DemoObjects(registry)
   addSampleData(objects, name, size)
   settle(objects)
   agoMs = 0
@@ -113,35 +113,35 @@ export async function startDemoCluster(options: DemoClusterOptions): Promise<Dem
 const STEP_MS = 500
 
 /** Brings everything to Running in as few writes as possible, so that the demo starts fast. */
-function settle(objects: ClusterObjects): void {
+function settle(objects: DemoObjects): void {
   addServiceAccounts(objects)
-  for (const one of objects.list(DEPLOYMENTS)) stepDeployment(objects, one)
-  for (const one of objects.list(REPLICA_SETS)) stepReplicaSet(objects, one, true)
-  for (const one of objects.list(PODS)) stepPod(objects, one, true)
-  for (const one of objects.list(REPLICA_SETS)) stepReplicaSet(objects, one, true)
-  for (const one of objects.list(DEPLOYMENTS)) stepDeployment(objects, one)
+  for (const one of objects.list(DEMO_DEPLOYMENTS)) stepDeployment(objects, one)
+  for (const one of objects.list(DEMO_REPLICA_SETS)) stepReplicaSet(objects, one, true)
+  for (const one of objects.list(DEMO_PODS)) stepPod(objects, one, true)
+  for (const one of objects.list(DEMO_REPLICA_SETS)) stepReplicaSet(objects, one, true)
+  for (const one of objects.list(DEMO_DEPLOYMENTS)) stepDeployment(objects, one)
 }
 
 /** Returns the function that stops it. */
-function startLife(objects: ClusterObjects): () => void {
+function startLife(objects: DemoObjects): () => void {
   const timer = setInterval(() => {
     step(objects)
-    for (const node of objects.list(NODES)) watchNode(objects, node)
+    for (const node of objects.list(DEMO_NODES)) watchNode(objects, node)
   }, STEP_MS)
   timer.unref()
   return () => clearInterval(timer)
 }
 
-function step(objects: ClusterObjects): void {
+function step(objects: DemoObjects): void {
   addServiceAccounts(objects)
   collectOrphans(objects)
-  for (const one of objects.list(DEPLOYMENTS)) objects.attempt(() => stepDeployment(objects, one))
-  for (const one of objects.list(REPLICA_SETS)) objects.attempt(() => stepReplicaSet(objects, one, false))
-  for (const one of objects.list(PODS)) objects.attempt(() => stepPod(objects, one, false))
+  for (const one of objects.list(DEMO_DEPLOYMENTS)) objects.attempt(() => stepDeployment(objects, one))
+  for (const one of objects.list(DEMO_REPLICA_SETS)) objects.attempt(() => stepReplicaSet(objects, one, false))
+  for (const one of objects.list(DEMO_PODS)) objects.attempt(() => stepPod(objects, one, false))
 }
 
 /** Every namespace has its `default` service account: without it no pod starts. */
-function addServiceAccounts(objects: ClusterObjects): void {
+function addServiceAccounts(objects: DemoObjects): void {
   for (const namespace of objects.list(NAMESPACES)) {
     const name = metaText(namespace, 'name')
     if (isEnding(namespace) || objects.get(SERVICE_ACCOUNTS, name, 'default') !== undefined) continue
@@ -152,15 +152,15 @@ function addServiceAccounts(objects: ClusterObjects): void {
 
 // All kinds served by the demo's clusters.
 const DEMO_SCHEME: readonly ResourceKind[] = [
-  PODS,
-  NODES,
+  DEMO_PODS,
+  DEMO_NODES,
   NAMESPACES,
   SERVICES,
-  CONFIG_MAPS,
+  DEMO_CONFIG_MAPS,
   SECRETS,
   SERVICE_ACCOUNTS,
   EVENTS,
-  DEPLOYMENTS,
-  REPLICA_SETS,
+  DEMO_DEPLOYMENTS,
+  DEMO_REPLICA_SETS,
   LEASES,
 ]

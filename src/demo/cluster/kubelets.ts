@@ -7,10 +7,10 @@ import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
-import { NODES } from '../kinds/core-kinds.ts'
+import { DEMO_NODES } from '../kinds/core-kinds.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
-import { isEnding, isPodReady, PODS } from '../kinds/pod-kind.ts'
-import type { ClusterObjects } from './objects.ts'
+import { DEMO_PODS, isEnding, isPodReady } from '../kinds/pod-kind.ts'
+import type { DemoObjects } from './objects.ts'
 import { nodeOf, schedule } from './scheduler.ts'
 
 /** Time that the demo's containers take to stop. */
@@ -21,7 +21,7 @@ const NODE_GRACE_MS = 20_000
 export const LEASE_NAMESPACE = 'kube-node-lease'
 
 /** Advances the life of a pod by one step. @param atOnce whether its containers are created instantly */
-export function stepPod(objects: ClusterObjects, given: JsonObject, atOnce: boolean): void {
+export function stepPod(objects: DemoObjects, given: JsonObject, atOnce: boolean): void {
   const pod = isEnding(given) || nodeOf(given) !== '' ? given : schedule(objects, given)
   if (isEnding(pod)) endIfOver(objects, pod)
   else if (nodeOf(pod) === '') return
@@ -33,7 +33,7 @@ export function stepPod(objects: ClusterObjects, given: JsonObject, atOnce: bool
 }
 
 /** Ready as long as its lease is renewed. */
-export function watchNode(objects: ClusterObjects, node: JsonObject): void {
+export function watchNode(objects: DemoObjects, node: JsonObject): void {
   const lease = objects.get(LEASES, LEASE_NAMESPACE, metaText(node, 'name'))
   const isAlive = objects.now() - Date.parse(textAt(lease, 'spec.renewTime')) < NODE_GRACE_MS
   const conditions = listAt(node, 'status.conditions')
@@ -48,18 +48,18 @@ export function watchNode(objects: ClusterObjects, node: JsonObject): void {
   }
   const others = conditions.filter((condition) => condition !== ready)
   const status = { ...objectAt(node, 'status'), conditions: [...others, changed] }
-  objects.update(NODES, { ...node, status }, 'kube-controller-manager', 'status')
+  objects.update(DEMO_NODES, { ...node, status }, 'kube-controller-manager', 'status')
 }
 
 /** Removes the pod once its containers have had the time to stop. */
-function endIfOver(objects: ClusterObjects, pod: JsonObject): void {
+function endIfOver(objects: DemoObjects, pod: JsonObject): void {
   const graceMs = numberAt(pod, 'metadata.deletionGracePeriodSeconds') * 1000
   const beganMs = Date.parse(metaText(pod, 'deletionTimestamp')) - graceMs
-  if (objects.now() >= beganMs + Math.min(graceMs, STOP_MS)) objects.remove(PODS, pod, 0)
+  if (objects.now() >= beganMs + Math.min(graceMs, STOP_MS)) objects.remove(DEMO_PODS, pod, 0)
 }
 
 /** @param state of all containers */
-function writeState(objects: ClusterObjects, pod: JsonObject, phase: string, state: JsonObject): void {
+function writeState(objects: DemoObjects, pod: JsonObject, phase: string, state: JsonObject): void {
   const ready = 'running' in state
   const at = metaTime(objects.now())
   const containerStatuses = listAt(pod, 'spec.containers').map((container) => ({
@@ -81,5 +81,5 @@ function writeState(objects: ClusterObjects, pod: JsonObject, phase: string, sta
   const podIP = textAt(known, 'podIP') || `10.244.${randomInt(1, 6)}.${randomInt(2, 254)}`
   const startTime = textAt(known, 'startTime') || at
   const status = { ...known, phase, conditions, containerStatuses, podIP, startTime }
-  objects.update(PODS, { ...pod, status }, 'kubelet', 'status')
+  objects.update(DEMO_PODS, { ...pod, status }, 'kubelet', 'status')
 }

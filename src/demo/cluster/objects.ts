@@ -12,7 +12,7 @@ import { StatusError } from '../../kube/api/status.ts'
 /** The writer's name in managedFields. */
 export type Program = 'kube-controller-manager' | 'kube-scheduler' | 'kubelet' | 'portcullis-demo'
 
-export class ClusterObjects {
+export class DemoObjects {
   readonly #registry: Registry
 
   constructor(registry: Registry) {

@@ -7,10 +7,10 @@ import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
-import { CONFIG_MAPS, NODES, SERVICES } from '../kinds/core-kinds.ts'
-import { DEPLOYMENTS } from '../kinds/workload-kinds.ts'
+import { DEMO_CONFIG_MAPS, DEMO_NODES, SERVICES } from '../kinds/core-kinds.ts'
+import { DEMO_DEPLOYMENTS } from '../kinds/workload-kinds.ts'
 import { LEASE_NAMESPACE } from './kubelets.ts'
-import type { ClusterObjects } from './objects.ts'
+import type { DemoObjects } from './objects.ts'
 
 export interface SampleSize {
   readonly nodes: number
@@ -47,26 +47,26 @@ const APPLICATIONS: readonly Application[] = [
 ]
 
 /** @param name of the cluster, from which the node names are derived */
-export function addSampleData(objects: ClusterObjects, name: string, size: SampleSize): void {
+export function addSampleData(objects: DemoObjects, name: string, size: SampleSize): void {
   for (const namespace of SAMPLE_NAMESPACES) add(objects, NAMESPACES, { metadata: { name: namespace } })
   for (let i = 1; i <= size.nodes; i++) addNode(objects, `${name}-node-${i}`, i)
   for (const application of APPLICATIONS) addApplication(objects, application, size.scale)
   const features = { checkout: 'v3', discounts: 'on' }
-  add(objects, CONFIG_MAPS, { metadata: { name: 'features', namespace: 'shop' }, data: features })
+  add(objects, DEMO_CONFIG_MAPS, { metadata: { name: 'features', namespace: 'shop' }, data: features })
   const password = Buffer.from('not-a-secret').toString('base64')
   add(objects, SECRETS, { metadata: { name: 'payments-db', namespace: 'shop' }, type: 'Opaque', data: { password } })
 }
 
-function add(objects: ClusterObjects, kind: ResourceKind, object: JsonObject): JsonObject {
+function add(objects: DemoObjects, kind: ResourceKind, object: JsonObject): JsonObject {
   return objects.create(kind, object, 'portcullis-demo')
 }
 
-function addApplication(objects: ClusterObjects, application: Application, scale: number): void {
+function addApplication(objects: DemoObjects, application: Application, scale: number): void {
   const { namespace, name, image, port } = application
   const labels = { app: name }
   const container = { name, image, ports: [{ containerPort: port, protocol: 'TCP' }] }
   const metadata = { name, namespace, labels }
-  add(objects, DEPLOYMENTS, {
+  add(objects, DEMO_DEPLOYMENTS, {
     metadata,
     spec: {
       replicas: Math.max(1, Math.round(application.replicas * scale)),
@@ -78,9 +78,9 @@ function addApplication(objects: ClusterObjects, application: Application, scale
   add(objects, SERVICES, { metadata, spec: { selector: labels, ports } })
 }
 
-function addNode(objects: ClusterObjects, name: string, number: number): void {
+function addNode(objects: DemoObjects, name: string, number: number): void {
   const resources = { cpu: '8', memory: '32Gi', pods: '110' }
-  const node = add(objects, NODES, {
+  const node = add(objects, DEMO_NODES, {
     metadata: { name, labels: { 'kubernetes.io/hostname': name, 'node-role.kubernetes.io/worker': '' } },
     spec: { podCIDR: `10.244.${number}.0/24` },
   })
@@ -93,7 +93,7 @@ function addNode(objects: ClusterObjects, name: string, number: number): void {
     addresses: [{ type: 'InternalIP', address: `10.0.0.${number}` }],
     nodeInfo: { kubeletVersion: 'v1.36.0', osImage: 'demo', architecture: 'amd64', operatingSystem: 'linux' },
   }
-  objects.update(NODES, { ...node, status }, 'kubelet', 'status')
+  objects.update(DEMO_NODES, { ...node, status }, 'kubelet', 'status')
   add(objects, LEASES, {
     metadata: { name, namespace: LEASE_NAMESPACE },
     spec: { holderIdentity: name, leaseDurationSeconds: 40, renewTime: metaMicroTime(Date.now()) },

@@ -7,18 +7,18 @@ import { foreignKind, CONFIG_MAPS as NAMED_CONFIG_MAPS } from '../../kube/api/ki
 import { countData } from '../../kube/api/kinds/secret-kind.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
-import { AGE, column, listBy, named, open, openKind, statusWith, textColumn } from './rows.ts'
+import { AGE, column, listBy, named, openKind, openObject, statusWith, textColumn } from './rows.ts'
 
 const core = (kind: string, plural: string, namespaced: boolean): ResourceKind =>
   foreignKind({ group: '', version: 'v1', kind, plural, namespaced })
 
-export const NODES: ResourceKind = {
+export const DEMO_NODES: ResourceKind = {
   ...core('Node', 'nodes', false),
   shortNames: ['no'],
   hasGeneration: false,
   schema: openKind('Node is a machine that pods run on.', 'v1', 'Node', {
-    spec: open('How it is used.'),
-    status: statusWith({ addresses: listBy(['type'], 'Where it is reached.', open('An address.')) }),
+    spec: openObject('How it is used.'),
+    status: statusWith({ addresses: listBy(['type'], 'Where it is reached.', openObject('An address.')) }),
   }),
   columns: [
     column('Status', nodeStatus),
@@ -36,12 +36,12 @@ export const SERVICES: ResourceKind = {
   categories: ['all'],
   hasGeneration: false,
   schema: openKind('Service is an address for pods.', 'v1', 'Service', {
-    spec: open('Which pods, and how.', {
+    spec: openObject('Which pods, and how.', {
       type: text('ClusterIP, NodePort, LoadBalancer or ExternalName.', { default: 'ClusterIP' }),
       ports: listBy(
         ['port', 'protocol'],
         'Ports of the address.',
-        open('A port.', {
+        openObject('A port.', {
           port: wholeNumber('Its number.'),
           protocol: text('TCP, UDP or SCTP.', { default: 'TCP' }),
         }),
@@ -60,7 +60,7 @@ export const SERVICES: ResourceKind = {
   prepare: (service) => ({ ...service, spec: { clusterIP: clusterIP(), ...objectAt(service, 'spec') } }),
 }
 
-export const CONFIG_MAPS: ResourceKind = {
+export const DEMO_CONFIG_MAPS: ResourceKind = {
   ...NAMED_CONFIG_MAPS,
   shortNames: ['cm'],
   hasStatus: false,

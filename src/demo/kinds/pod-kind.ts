@@ -8,9 +8,9 @@ import { PODS as NAMED } from '../../kube/api/kinds/foreign-kinds.ts'
 import type { ConnectAnswer, ConnectCall, KindSubresource, ResourceKind } from '../../kube/api/resource-kind.ts'
 import { statusError } from '../../kube/api/status.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
-import { AGE, column, listBy, named, open, openKind, statusWith, textColumn } from './rows.ts'
+import { AGE, column, listBy, named, openKind, openObject, statusWith, textColumn } from './rows.ts'
 
-const port = open('A port of the container.', {
+const port = openObject('A port of the container.', {
   containerPort: wholeNumber('Its number.'),
   protocol: text('TCP, UDP or SCTP.', { default: 'TCP' }),
 })
@@ -21,11 +21,15 @@ const container = named('A container.', {
   args: list('Arguments of the command.', text('A word.')),
   ports: listBy(['containerPort', 'protocol'], 'Ports that it listens on.', port),
   env: listBy(['name'], 'Environment variables.', named('A variable.')),
-  volumeMounts: listBy(['mountPath'], 'Where volumes are mounted.', open('A mount.', { mountPath: text('The path.') })),
+  volumeMounts: listBy(
+    ['mountPath'],
+    'Where volumes are mounted.',
+    openObject('A mount.', { mountPath: text('The path.') }),
+  ),
 })
 
 /** For pods and pod templates. */
-export const POD_SPEC: JsonSchema = open('What runs, and where.', {
+export const POD_SPEC: JsonSchema = openObject('What runs, and where.', {
   containers: listBy(['name'], 'What runs side by side.', container),
   initContainers: listBy(['name'], 'What runs before.', container),
   volumes: listBy(['name'], 'What containers can mount.', named('A volume.')),
@@ -38,7 +42,7 @@ export const POD_SPEC: JsonSchema = open('What runs, and where.', {
 /** Default of a pod (core/v1 defaults). */
 const GRACE_SECONDS = 30
 
-export const PODS: ResourceKind = {
+export const DEMO_PODS: ResourceKind = {
   ...NAMED,
   shortNames: ['po'],
   categories: ['all'],

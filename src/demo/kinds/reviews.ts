@@ -8,7 +8,7 @@ import { statusError } from '../../kube/api/status.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 import { withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
 import { listAt, textAt } from './json.ts'
-import { open, openKind } from './rows.ts'
+import { openKind, openObject } from './rows.ts'
 
 const AUTHENTICATION = 'authentication.k8s.io'
 const AUTHORIZATION = 'authorization.k8s.io'
@@ -56,6 +56,6 @@ export function demoReviews(
 }
 
 function questionKind(group: string, kind: string, what: string): ReturnType<typeof reviewKind> {
-  const fields = { spec: open('What is asked.'), status: open('The answer of the server.') }
+  const fields = { spec: openObject('What is asked.'), status: openObject('The answer of the server.') }
   return reviewKind(group, kind, openKind(`${kind} asks ${what}.`, `${group}/v1`, kind, fields))
 }

@@ -32,7 +32,7 @@ export function integerColumn(name: string, path: string): PrinterColumn {
 }
 
 /** An object with these fields, and any others. */
-export function open(description: string, properties: Readonly<Record<string, JsonSchema>> = {}): JsonSchema {
+export function openObject(description: string, properties: Readonly<Record<string, JsonSchema>> = {}): JsonSchema {
   return { type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true, properties }
 }
 
@@ -42,11 +42,11 @@ export function listBy(keys: readonly string[], description: string, items: Json
 }
 
 export function named(description: string, more: Readonly<Record<string, JsonSchema>> = {}): JsonSchema {
-  return { ...open(description, { name: text('Its name.'), ...more }), required: ['name'] }
+  return { ...openObject(description, { name: text('Its name.'), ...more }), required: ['name'] }
 }
 
 const condition: JsonSchema = {
-  ...open('One aspect of the state.', {
+  ...openObject('One aspect of the state.', {
     type: text('Which aspect.'),
     status: text('True, False or Unknown.'),
     reason: text('Why, in one word.'),
@@ -57,7 +57,10 @@ const condition: JsonSchema = {
 }
 
 export function statusWith(more: Readonly<Record<string, JsonSchema>> = {}): JsonSchema {
-  return open('What has become of it.', { conditions: listBy(['type'], 'Aspects of the state.', condition), ...more })
+  return openObject('What has become of it.', {
+    conditions: listBy(['type'], 'Aspects of the state.', condition),
+    ...more,
+  })
 }
 
 /** @param fields besides apiVersion, kind and metadata */

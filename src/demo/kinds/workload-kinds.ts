@@ -9,7 +9,7 @@ import {
 import type { ResourceKind, ViewSubresource } from '../../kube/api/resource-kind.ts'
 import { numberAt, objectAt, valueAt } from './json.ts'
 import { POD_SPEC } from './pod-kind.ts'
-import { AGE, column, integerColumn, open, openKind, statusWith } from './rows.ts'
+import { AGE, column, integerColumn, openKind, openObject, statusWith } from './rows.ts'
 
 /** autoscaling/v1 Scale: the desired number of pods. */
 const SCALE: ViewSubresource = {
@@ -39,23 +39,26 @@ const SCALE: ViewSubresource = {
 
 function workload(kind: 'Deployment' | 'ReplicaSet', description: string, more: object = {}): JsonSchema {
   return openKind(description, 'apps/v1', kind, {
-    spec: open('What is wanted.', {
+    spec: openObject('What is wanted.', {
       replicas: { ...wholeNumber('How many pods.'), minimum: 0, maximum: MAX_INT32, default: 1 },
-      selector: open('Which pods are its own.'),
-      template: open('What its pods are made of.', { metadata: open('Labels and annotations.'), spec: POD_SPEC }),
+      selector: openObject('Which pods are its own.'),
+      template: openObject('What its pods are made of.', {
+        metadata: openObject('Labels and annotations.'),
+        spec: POD_SPEC,
+      }),
       ...more,
     }),
     status: statusWith(),
   })
 }
 
-export const DEPLOYMENTS: ResourceKind = {
+export const DEMO_DEPLOYMENTS: ResourceKind = {
   ...NAMED_DEPLOYMENTS,
   shortNames: ['deploy'],
   categories: ['all'],
   subresources: [SCALE],
   schema: workload('Deployment', 'Deployment keeps pods of the newest template running, by ReplicaSets.', {
-    strategy: { ...open('How old pods are replaced.'), default: { type: 'RollingUpdate' } },
+    strategy: { ...openObject('How old pods are replaced.'), default: { type: 'RollingUpdate' } },
   }),
   columns: [
     column('Ready', (one) => `${numberAt(one, 'status.readyReplicas')}/${numberAt(one, 'spec.replicas', 1)}`),
@@ -65,7 +68,7 @@ export const DEPLOYMENTS: ResourceKind = {
   ],
 }
 
-export const REPLICA_SETS: ResourceKind = {
+export const DEMO_REPLICA_SETS: ResourceKind = {
   ...NAMED_REPLICA_SETS,
   shortNames: ['rs'],
   categories: ['all'],
@@ -81,6 +84,6 @@ export const REPLICA_SETS: ResourceKind = {
 }
 
 /** Desired number of pods. */
-export function replicasOf(object: JsonObject): number {
+export function wantedReplicas(object: JsonObject): number {
   return numberAt(object, 'spec.replicas', 1)
 }

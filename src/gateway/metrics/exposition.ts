@@ -9,7 +9,7 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 export type ExposeMetrics = (into: Exposition) => void | Promise<void>
 
 /** The combined text of all sources. */
-export async function textOf(...sources: readonly ExposeMetrics[]): Promise<string> {
+export async function expositionText(...sources: readonly ExposeMetrics[]): Promise<string> {
   const exposition = new Exposition()
   await Promise.all(sources.map((expose) => expose(exposition)))
   return exposition.text()

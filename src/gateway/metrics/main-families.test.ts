@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { textOf } from './exposition.ts'
+import { expositionText } from './exposition.ts'
 import { MainFamilies } from './main-families.ts'
 import { MetricTable } from './metric.ts'
 
@@ -81,7 +81,9 @@ test('counters, gauges and histograms agree with a plain count, whatever their l
           if (kind === 'remove') gauge.remove(...own)
           if (kind === 'clear') gauge.clear()
         }
-        const lines = (await textOf(families.expose)).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+        const lines = (await expositionText(families.expose))
+          .split('\n')
+          .filter((line) => line !== '' && !line.startsWith('#'))
         const expected = expectedLines(labels, hidden, operations)
         assert.deepEqual([new Set(lines), lines.length], [new Set(expected), expected.length])
       },
@@ -95,5 +97,5 @@ test('name, type and help are there before the first series', async () => {
   const families = new MainFamilies()
   families.of(table.counter<[string]>('late_total', ['label'], 'Comes later'))
   const text = '# HELP portcullis_late_total Comes later\n# TYPE portcullis_late_total counter\n\n'
-  assert.equal(await textOf(families.expose), text)
+  assert.equal(await expositionText(families.expose), text)
 })

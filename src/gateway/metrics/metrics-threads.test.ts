@@ -399,7 +399,7 @@ describe('sums of many clusters', () => {
       counting = setImmediate(count)
     }
     let counting = setImmediate(count)
-    const sums = structuredClone(await threads.mergedInTurns())
+    const sums = structuredClone(await threads.mergedWithPauses())
     clearImmediate(counting)
     assert.ok(turns >= 9, `${turns} turns`)
     assert.deepEqual(sums, structuredClone(threads.merged()))
@@ -409,7 +409,7 @@ describe('sums of many clusters', () => {
     const threads = new ThreadMetrics()
     for (const thread of [1, 2]) threads.latest(thread, counted())
     const before = structuredClone(threads.merged())
-    const merging = threads.mergedInTurns()
+    const merging = threads.mergedWithPauses()
     threads.died(1)
     assert.deepEqual(structuredClone((await merging).clusters), before.clusters)
   })

@@ -6,23 +6,23 @@ import type { RequestRecord } from '../api/request-record.ts'
 import { formatLabel, METRIC_SCOPES, METRIC_VERBS, VERB_WATCH } from '../core/cluster/metric-labels.ts'
 import { LONG_RUNNING, METRICS, VERB, WATCHERS } from './descriptors.ts'
 import { createMainEvents, type KnownEndpoints, type MainEvents } from './event-metrics.ts'
-import { CONTENT_TYPE, type Exposition, sharedText, textOf } from './exposition.ts'
+import { CONTENT_TYPE, type Exposition, expositionText, sharedText } from './exposition.ts'
 import { MainFamilies } from './main-families.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
 import { nodeMetrics } from './node-metrics.ts'
-import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
+import { type ClusterLabels, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
 import { ROW_FIELDS, type StoreSnapshot } from './series.ts'
 import { RESOURCE_NAMES } from './series-limits.ts'
 import { MergedStore } from './series-merge.ts'
 
 /** Rows between two pauses: about a millisecond. */
-const ROWS_PER_TURN = 200
+const ROWS_PER_SLICE = 200
 const METRIC_OF: ReadonlyMap<number, Metric> = new Map(METRICS.map((metric) => [metric.id, metric]))
 
 /** Everything that is counted. Events on the main thread are counted by `recorder` or reported here. */
 export interface GatewayMetrics extends MainEvents {
   /** Call it whenever clusters are added, changed or removed; unknown clusters are counted as ''. */
-  clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
+  clustersChanged(changed: readonly ClusterLabels[], removed?: readonly string[]): void
   /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
   requestStarted(record: RequestRecord): void
   /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
@@ -60,8 +60,8 @@ export function createMetrics(): GatewayMetrics {
   const expose = async (into: Exposition): Promise<void> => {
     for (const update of updates) await update()
     threads.latest(MAIN_THREAD, recorder.snapshot())
-    const { process: own, clusters } = await threads.mergedInTurns()
-    for (const cluster of clusters) await exposeCluster(into, cluster, known, nextTurn)
+    const { process: own, clusters } = await threads.mergedWithPauses()
+    for (const cluster of clusters) await exposeCluster(into, cluster, known, yieldToEventLoop)
     exposeProcess(into, own)
     families.expose(into)
     await exposeNode(into)
@@ -97,14 +97,14 @@ export function createMetrics(): GatewayMetrics {
     recorder,
     families,
     threads,
-    totals: () => threads.mergedInTurns(),
+    totals: () => threads.mergedWithPauses(),
     expose,
-    text: sharedText(() => textOf(expose)),
+    text: sharedText(() => expositionText(expose)),
     contentType: CONTENT_TYPE,
   }
 }
 
-function nextTurn(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -148,12 +148,12 @@ export class ThreadMetrics {
   }
 
   /** The same, a few clusters per turn of the event loop: thousands of them take tens of milliseconds. */
-  async mergedInTurns(): Promise<MetricsSnapshot> {
+  async mergedWithPauses(): Promise<MetricsSnapshot> {
     const steps = this.#merge()
     for (;;) {
       const step = inStep('report', () => steps.next())
       if (step.done) return step.value
-      await nextTurn()
+      await yieldToEventLoop()
     }
   }
 
@@ -212,7 +212,7 @@ export async function exposeCluster(
 ): Promise<void> {
   const text = new StoreText(into, snapshot, known.get(snapshot.cluster) ?? new Set())
   for (let row = 0; row < snapshot.rows.length / ROW_FIELDS; row++) {
-    if (row % ROWS_PER_TURN === ROWS_PER_TURN - 1) await pause()
+    if (row % ROWS_PER_SLICE === ROWS_PER_SLICE - 1) await pause()
     text.row(row)
   }
   text.end()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '../../../test/harness/wait.ts'
-import { textOf } from './exposition.ts'
+import { expositionText } from './exposition.ts'
 import { NODE_METRICS, nodeMetrics } from './node-metrics.ts'
 
 function sampleOf(text: string, series: string): number {
@@ -15,7 +15,7 @@ test('every metric of the process is there, with numbers that can be true', asyn
   await waitFor('the delay of the event loop, and garbage', async () => {
     const garbage = Array.from({ length: 100_000 }, (_, index) => ({ index }))
     assert.equal(garbage.length, 100_000)
-    text = await textOf(expose)
+    text = await expositionText(expose)
     return (
       sampleOf(text, 'portcullis_nodejs_eventloop_lag_max_seconds') > 0 && text.includes('gc_duration_seconds_count')
     )

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { getHeapSpaceStatistics } from 'node:v8'
 import type { Exposition } from './exposition.ts'
 import { MainFamilies } from './main-families.ts'
@@ -239,7 +239,7 @@ function lagMetrics(): (into: Exposition) => Promise<void> {
     into.addMetric(LAG_P99, delays.percentile(99) / NANOSECONDS)
     delays.reset()
     const startMs = performance.now()
-    await nextTurn()
+    await yieldToEventLoop()
     into.addMetric(LAG, (performance.now() - startMs) / 1000)
   }
 }

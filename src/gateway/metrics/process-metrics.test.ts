@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { KubeHttp } from '../../kube/io/client-http.ts'
-import { textOf } from './exposition.ts'
+import { expositionText } from './exposition.ts'
 import { createProcessMetrics } from './process-metrics.ts'
 
 async function serverWith(t: TestContext, listener: RequestListener): Promise<{ http: KubeHttp; read: Read }> {
@@ -22,7 +22,7 @@ async function serverWith(t: TestContext, listener: RequestListener): Promise<{ 
   const host = new URL(url).host
   const read: Read = async (name, labels = '') => {
     const start = `portcullis_kube_client_${name}{${labels}${labels === '' ? '' : ','}host="${host}"} `
-    const line = (await textOf(metrics.expose)).split('\n').find((each) => each.startsWith(start))
+    const line = (await expositionText(metrics.expose)).split('\n').find((each) => each.startsWith(start))
     return line === undefined ? undefined : Number(line.slice(start.length))
   }
   return { http, read }
@@ -80,7 +80,7 @@ test('the age of the process, and failed checks', async () => {
   nowMs = 7_500
   metrics.checkFailed('listeners')
   metrics.checkFailed('listeners')
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   assert.match(text, /^portcullis_heartbeat 2\.5$/m)
   assert.match(text, /^portcullis_healthck_failure\{check="listeners",error="NotReady"\} 2$/m)
 })

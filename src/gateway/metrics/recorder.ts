@@ -54,12 +54,12 @@ const UPSTREAM: FieldCounters<keyof UpstreamCounters> = {
 }
 
 /** A cluster and its endpoints: allowed label values. */
-export interface KnownCluster {
+export interface ClusterLabels {
   readonly name: string
   readonly endpoints: readonly string[]
 }
 
-export function knownCluster({ name, endpoints }: CompiledCluster): KnownCluster {
+export function clusterLabels({ name, endpoints }: CompiledCluster): ClusterLabels {
   return { name, endpoints: endpoints.map((endpoint) => endpoint.url) }
 }
 
@@ -98,7 +98,7 @@ export class MetricsRecorder {
   }
 
   /** Adds new and changed clusters, and forgets removed ones, which are counted as '' from now on. */
-  clustersChanged(changed: Iterable<KnownCluster>, removed: Iterable<string> = []): void {
+  clustersChanged(changed: Iterable<ClusterLabels>, removed: Iterable<string> = []): void {
     for (const name of removed) {
       this.#clusters.delete(name)
       this.#pools.delete(name)
@@ -229,9 +229,9 @@ function unset(store: SeriesStore): void {
 }
 
 /** The metric, and the value of its last label if it has another one besides the object's name. */
-type Counted = readonly [metric: Metric, label?: string]
+type FieldCounter = readonly [metric: Metric, label?: string]
 
-type FieldCounters<Fields extends string> = Readonly<Record<Fields, Counted>>
+type FieldCounters<Fields extends string> = Readonly<Record<Fields, FieldCounter>>
 
 /** Writes the counters of one side's connections. */
 function writeHttp2(store: SeriesStore, side: 'client' | 'upstream', counters: Http2Counters): void {

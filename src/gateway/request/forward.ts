@@ -13,7 +13,7 @@ import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch, type WatchFrames } from '../core/request/watch-frames.ts'
 import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
-import { turns } from '../io/turns/thread-turns.ts'
+import { threadScheduler } from '../io/scheduling/thread-scheduler.ts'
 import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { waitRefusal } from '../io/upstream/waiting.ts'
 import { Attempt } from './exchange/attempt.ts'
@@ -156,14 +156,14 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       return
     }
     const nowMs = this.answered(status)
-    turns.chargeAnswer(exchange.charge, 0)
+    threadScheduler.chargeAnswer(exchange.charge, 0)
     if (status === 409 && exchange.decidesAgain()) return
     const listed = exchange.record.list
     if (listed !== undefined) this.#measure(listed, list, status)
     if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
       this.#held = holdAnswer(list, exchange.record, this, nowMs)
       if (this.#held !== undefined) {
-        this.#heldIn = turns.slice
+        this.#heldIn = threadScheduler.slice
         return
       }
     }
@@ -195,7 +195,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     const { exchange } = this
     this.#held = undefined
     // Usually it arrived in one piece, and `answered` has just noted the time.
-    if (!turns.isReadIn(this.#heldIn)) this.answeredNow()
+    if (!threadScheduler.isReadIn(this.#heldIn)) this.answeredNow()
     this.#begin(held.head, false, undefined)
     exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
     exchange.chargeAnswer()
@@ -211,7 +211,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   onBody(chunk: Buffer, end: boolean): void {
     const exchange = this.exchange
     if (exchange.state.upstream !== this) return
-    turns.chargeAnswer(exchange.charge, chunk.length)
+    threadScheduler.chargeAnswer(exchange.charge, chunk.length)
     exchange.record.list?.answer?.see(chunk)
     const held = this.#held
     if (held !== undefined) {

@@ -6,7 +6,7 @@ import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
 import { CallTurns } from '../core/limits/call-turns.ts'
 import { ListSizes } from '../core/list-cost/list-sizes.ts'
-import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../core/upstream/answer-counts.ts'
+import { AnswerColumn, type AnswerCountMemory, createAnswerCountMemory } from '../core/upstream/answer-counts.ts'
 import { type EndpointHandle, EndpointSet } from './endpoints.ts'
 import { type FlowHandle, FlowTable } from './flow-tables.ts'
 import { Incident, type IncidentMemory } from './incident.ts'
@@ -50,7 +50,7 @@ export interface ClusterHandle {
   readonly compiled: CompiledCluster
   readonly endpoints: readonly EndpointHandle[]
   readonly flows: readonly FlowHandle[]
-  readonly answers: AnswerMemory | undefined
+  readonly answers: AnswerCountMemory | undefined
   readonly incident: IncidentMemory
 }
 
@@ -162,7 +162,7 @@ export class ClusterTable {
     const memory = handle === undefined ? answers?.memory : handle.answers
     if (answers !== undefined && answers.memory === memory) return answers
     const { thread, threads } = this.#place
-    return new AnswerColumn(memory ?? createAnswerMemory(threads), thread)
+    return new AnswerColumn(memory ?? createAnswerCountMemory(threads), thread)
   }
 
   #reindex(before: CompiledCluster | undefined, after: CompiledCluster | undefined): void {

@@ -8,7 +8,7 @@ import { parseDuration } from '../../kit/core/text/duration.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 
 /** In a merge patch, null removes a field. */
-export interface Change {
+export interface SwitchChange {
   readonly mode: DegradeMode
   readonly reason: string | null
   readonly expiresAt: string | null
@@ -28,7 +28,7 @@ export function readChange({
   recover = false,
   status,
   now,
-}: DegradeOptions): Change | undefined {
+}: DegradeOptions): SwitchChange | undefined {
   if (text === undefined) {
     if (reason !== '' || ttl !== undefined || shadow)
       throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)

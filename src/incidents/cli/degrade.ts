@@ -20,7 +20,7 @@ import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
-import { type Change, type DegradeOptions, readChange } from './change.ts'
+import { type DegradeOptions, readChange, type SwitchChange } from './change.ts'
 import { showLocal } from './local.ts'
 import { type RecoveryChange, readRecovery, recoveryReport, startRecovery, watchRecovery } from './recover.ts'
 import { degradeOf, describe, faultsOf, inForceText } from './state.ts'
@@ -78,7 +78,7 @@ async function mayThrow(
   client: ObjectClient,
   server: string,
   object: JsonObject,
-  change: Change,
+  change: SwitchChange,
 ): Promise<boolean> {
   const operator = (): Promise<UserInfo | undefined> => whoAmI(client)
   const faults = await guardRails({ object, change, nowMs: now(), server: server || given, operator })
@@ -91,7 +91,7 @@ async function mayThrow(
 async function write(
   client: ObjectClient,
   before: JsonObject,
-  change: Change | undefined,
+  change: SwitchChange | undefined,
   recovery: RecoveryChange | undefined,
   options: DegradeOptions,
 ): Promise<JsonObject> {
@@ -99,7 +99,7 @@ async function write(
   return recovery === undefined ? before : await startRecovery(client, before, recovery, options, MANAGER)
 }
 
-async function throwSwitch(client: ObjectClient, name: string, change: Change): Promise<JsonObject> {
+async function throwSwitch(client: ObjectClient, name: string, change: SwitchChange): Promise<JsonObject> {
   const patch = { spec: { degrade: change } }
   const options = { fieldManager: MANAGER }
   return await client.patch(UPSTREAM_CLUSTERS, { namespace: '', name }, 'application/merge-patch+json', patch, options)
@@ -129,7 +129,7 @@ export async function whoAmI(client: ObjectClient): Promise<UserInfo | undefined
 interface GuardedSwitch {
   /** Its current state. */
   readonly object: JsonObject
-  readonly change: Change
+  readonly change: SwitchChange
   readonly nowMs: number
   /** URL of the API server in which this command changes it; '' = unknown. */
   readonly server: string

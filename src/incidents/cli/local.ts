@@ -17,7 +17,7 @@ import {
   writeSwitch,
 } from '../io/local-switches/switch-file.ts'
 import { readSwitchStates, type SwitchState, whyUnread } from '../io/local-switches/switch-state.ts'
-import { type Change, type DegradeOptions, readChange } from './change.ts'
+import { type DegradeOptions, readChange, type SwitchChange } from './change.ts'
 
 const HEAD = ['CLUSTER', 'MODE', 'BY', 'AT', 'UNTIL', 'IN FORCE', 'REASON']
 const POLL_MS = 100
@@ -143,7 +143,7 @@ async function untilInForce(
   }
 }
 
-function localOf(cluster: string, change: Change, nowMs: number): LocalSwitch {
+function localOf(cluster: string, change: SwitchChange, nowMs: number): LocalSwitch {
   if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(cluster)) {
     throw new UserError(
       `${JSON.stringify(cluster)} is not a name of an UpstreamCluster`,

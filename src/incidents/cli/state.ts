@@ -5,7 +5,7 @@ import { DEFAULT_DEGRADE_MODE } from '../../gateway/api/upstream-cluster/degrade
 import { parseFeatureGates } from '../../gateway/api/upstream-cluster/feature-gates.ts'
 import { type Degrade, FEATURE_GATES_ANNOTATION } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
-import type { Change } from './change.ts'
+import type { SwitchChange } from './change.ts'
 
 export function degradeOf(object: JsonObject): Degrade {
   return (object['spec'] as { degrade?: Degrade } | undefined)?.degrade ?? {}
@@ -19,11 +19,11 @@ export function describe(object: JsonObject, nowMs: number): string {
   if (mode === 'Off') return `${what} (generation ${generation})${why}`
   const how = shadow ? `${what} in shadow, nothing is refused,` : what
   if (expiresAt === undefined) return `${how} without an end (generation ${generation})${why}`
-  const over = isOver(object, nowMs) ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
+  const over = hasExpired(object, nowMs) ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
   return `${how}${over} (generation ${generation})${why}`
 }
 
-export function isOver(object: JsonObject, nowMs: number): boolean {
+export function hasExpired(object: JsonObject, nowMs: number): boolean {
   const { expiresAt } = degradeOf(object)
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
 }
@@ -32,12 +32,12 @@ export function isOver(object: JsonObject, nowMs: number): boolean {
 export function inForceText(object: JsonObject, nowMs: number): string {
   const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
   if (mode === 'Off' || deniesAll(object)) return 'in force'
-  if (isOver(object, nowMs)) return 'ended'
+  if (hasExpired(object, nowMs)) return 'ended'
   return shadow ? 'in shadow' : 'in force'
 }
 
 /** Why the effective mode differs from the mode set. */
-export function faultsOf(object: JsonObject, change: Change | undefined): string[] {
+export function faultsOf(object: JsonObject, change: SwitchChange | undefined): string[] {
   const found: string[] = []
   const { name } = metadataOf(object)
   const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRecord, type RequestRecord } from '../../gateway/api/request-record.ts'
-import { AnswerColumn, createAnswerMemory } from '../../gateway/core/upstream/answer-counts.ts'
+import { AnswerColumn, createAnswerCountMemory } from '../../gateway/core/upstream/answer-counts.ts'
 import { AnswerWindow } from './answer-window.ts'
 
 function answered(change: Partial<RequestRecord> = {}): RequestRecord {
@@ -10,7 +10,7 @@ function answered(change: Partial<RequestRecord> = {}): RequestRecord {
 
 test('what counts: answers of upstream and requests without one; a failure is 5xx or no answer', () => {
   const see = (change: Partial<RequestRecord>): readonly [number, number] => {
-    const memory = createAnswerMemory(1)
+    const memory = createAnswerCountMemory(1)
     const window = new AnswerWindow(memory, 10_000)
     window.sample(0)
     new AnswerColumn(memory, 0).count(answered(change))
@@ -46,7 +46,7 @@ test('what counts: answers of upstream and requests without one; a failure is 5x
 })
 
 test('the window slides over the columns of all threads, and over the end of the counters', () => {
-  const memory = createAnswerMemory(2)
+  const memory = createAnswerCountMemory(2)
   memory.words.fill(-1)
   const columns = [new AnswerColumn(memory, 0), new AnswerColumn(memory, 1)]
   const window = new AnswerWindow(memory, 3_000)
@@ -64,7 +64,7 @@ test('the window slides over the columns of all threads, and over the end of the
 })
 
 test('quantiles are upper bounds of buckets, and clients that do not wait say how long they did', () => {
-  const memory = createAnswerMemory(1)
+  const memory = createAnswerCountMemory(1)
   const column = new AnswerColumn(memory, 0)
   const window = new AnswerWindow(memory, 60_000)
   window.sample(0)

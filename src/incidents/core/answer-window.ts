@@ -2,7 +2,7 @@
 // sample.
 
 import {
-  type AnswerMemory,
+  type AnswerCountMemory,
   BOUNDS_MS,
   BUCKETS,
   FAILED,
@@ -18,17 +18,17 @@ interface Sample {
 
 /** A sliding window: the current counts minus those at its beginning. */
 export class AnswerWindow {
-  readonly #memory: AnswerMemory
+  readonly #memory: AnswerCountMemory
   readonly #lengthMs: number
   /** Oldest first. */
   #samples: Sample[] = []
 
-  constructor(memory: AnswerMemory, lengthMs: number) {
+  constructor(memory: AnswerCountMemory, lengthMs: number) {
     this.#memory = memory
     this.#lengthMs = lengthMs
   }
 
-  get memory(): AnswerMemory {
+  get memory(): AnswerCountMemory {
     return this.#memory
   }
 

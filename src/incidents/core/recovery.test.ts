@@ -8,8 +8,8 @@ import {
   afterStep,
   FAILING_MS,
   LONGEST_GAP_MS,
+  type RecoveryDecision,
   type RecoveryState,
-  type RecoveryTurn,
   stepRecovery,
   stricter,
 } from './recovery.ts'
@@ -29,7 +29,7 @@ const EVERY_MS = 1_000
 
 interface Run {
   readonly modes: readonly DegradeMode[]
-  readonly last: RecoveryTurn
+  readonly last: RecoveryDecision
   readonly nowMs: number
 }
 
@@ -37,7 +37,7 @@ interface Run {
 function run(mode: DegradeMode, seen: (mode: DegradeMode, ms: number) => RecoveryFacts, forMs: number): Run {
   const modes = [mode]
   let state: RecoveryState | undefined
-  let last: RecoveryTurn | undefined
+  let last: RecoveryDecision | undefined
   let at = mode
   let nowMs = 0
   for (; nowMs <= forMs; nowMs += EVERY_MS) {

@@ -41,7 +41,7 @@ export type RecoveryAction =
   /** It is at Off: nothing is left to do. */
   | { readonly kind: 'done' }
 
-export interface RecoveryTurn {
+export interface RecoveryDecision {
   readonly state: RecoveryState
   readonly action: RecoveryAction
   readonly checks: readonly RecoveryVerdict[]
@@ -65,7 +65,7 @@ export function stepRecovery(
   facts: RecoveryFacts,
   options: RecoveryOptions,
   nowMs: number,
-): RecoveryTurn {
+): RecoveryDecision {
   const at = follow(before, mode, nowMs)
   const refused = followQueue(at.refused, facts.refusedDisruptive ?? 0, nowMs)
   if (mode === 'Off') {

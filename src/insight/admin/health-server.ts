@@ -3,11 +3,11 @@
 
 import { type PlainServer, type PlainTls, startPlainServer } from '../../gateway/io/listener/http-plain.ts'
 import type { ListenAddress } from '../../kit/core/listen-address.ts'
-import { type AccessRefusal, type AdminAccess, answerRoute, NOBODY, refusalResponse } from './route.ts'
+import { type AdminAccess, type AdminRefusal, adminRefusalResponse, answerRoute, NO_USER } from './route.ts'
 import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
 /** Decides who may read /metrics; undefined = allowed. Never rejects. */
-export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AccessRefusal | undefined>
+export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AdminRefusal | undefined>
 
 export interface HealthServerOptions {
   readonly listen: ListenAddress
@@ -23,7 +23,7 @@ export function startHealthServer({ listen, tls, state, metrics, access }: Healt
   const routes = [...healthRoutes(state).filter(({ path }) => path !== '/healthz'), metricsRoute(metrics)]
   const admit: AdminAccess = async ({ authorization, remoteAddress }) => {
     const refusal = await access(authorization, remoteAddress)
-    return refusal === undefined ? { user: NOBODY } : { refused: refusalResponse(refusal) }
+    return refusal === undefined ? { user: NO_USER } : { refused: adminRefusalResponse(refusal) }
   }
   return startPlainServer(listen, (request) => answerRoute(request, routes, admit), tls)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AnyResponse, PlainRequest } from '../../gateway/io/listener/http-plain.ts'
-import { type AdminRoute, answerRoute, NOBODY, OPEN_ADMIN, TEXT } from './route.ts'
+import { type AdminRoute, answerRoute, NO_USER, OPEN_ADMIN, PLAIN_TEXT } from './route.ts'
 
 const request = (method: string, path: string): PlainRequest => ({
   method,
@@ -20,7 +20,7 @@ function route(method: AdminRoute['method'], path: string, access: AdminRoute['a
     method,
     path,
     access,
-    answer: (_, { name }) => ({ code: 200, contentType: TEXT, body: `${method} ${path} ${name}` }),
+    answer: (_, { name }) => ({ code: 200, contentType: PLAIN_TEXT, body: `${method} ${path} ${name}` }),
   }
 }
 
@@ -57,10 +57,10 @@ test('what is not there, and methods that are not', async () => {
 
 test('who may not ask is refused, and the route not called; health is for everybody', async () => {
   const asked: string[] = []
-  const refused = { code: 403, contentType: TEXT, body: 'no' } as const
+  const refused = { code: 403, contentType: PLAIN_TEXT, body: 'no' } as const
   const access = (_: PlainRequest, { path, access: need }: AdminRoute) => {
     asked.push(`${need} ${path}`)
-    return Promise.resolve(need === 'admin' ? { refused } : { user: { ...NOBODY, name: 'ann' } })
+    return Promise.resolve(need === 'admin' ? { refused } : { user: { ...NO_USER, name: 'ann' } })
   }
   assert.deepEqual(said(await answerRoute(request('GET', '/debug/level'), ROUTES, access)), [403, 'no'])
   assert.deepEqual(said(await answerRoute(request('GET', '/clusters/a'), ROUTES, access)), [200, 'GET /clusters/* ann'])

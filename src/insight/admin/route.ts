@@ -32,7 +32,7 @@ export type Admitted = { readonly user: AdminUser } | { readonly refused: PlainR
 export type AdminAccess = (request: PlainRequest, route: AdminRoute) => Promise<Admitted>
 
 /** Why access is refused. */
-export interface AccessRefusal {
+export interface AdminRefusal {
   readonly code: 401 | 403 | 429 | 503
   /** One line for people. */
   readonly message: string
@@ -40,23 +40,23 @@ export interface AccessRefusal {
   readonly retryAfterSeconds: number
 }
 
-export const NOBODY: AdminUser = { name: '', groups: [] }
-export const TEXT = 'text/plain; charset=utf-8'
+export const NO_USER: AdminUser = { name: '', groups: [] }
+export const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
 /** Admits every client, without a name. */
-export const OPEN_ADMIN: AdminAccess = () => Promise.resolve({ user: NOBODY })
+export const OPEN_ADMIN: AdminAccess = () => Promise.resolve({ user: NO_USER })
 
 export function jsonResponse(value: unknown): PlainResponse {
   return { code: 200, contentType: 'application/json', body: `${JSON.stringify(value)}\n` }
 }
 
 /** The response for a refusal. */
-export function refusalResponse({ code, message, retryAfterSeconds }: AccessRefusal): PlainResponse {
+export function adminRefusalResponse({ code, message, retryAfterSeconds }: AdminRefusal): PlainResponse {
   const headers = {
     ...(code === 401 && { 'www-authenticate': 'Bearer' }),
     ...(retryAfterSeconds > 0 && { 'retry-after': String(retryAfterSeconds) }),
   }
-  return { code, contentType: TEXT, body: `${message}\n`, headers }
+  return { code, contentType: PLAIN_TEXT, body: `${message}\n`, headers }
 }
 
 /** Answers one request; rejects only if a route does. */
@@ -68,15 +68,15 @@ export async function answerRoute(
   const there = routesAt(routes, request.path)
   if (there.length === 0) {
     const paths = [...new Set(routes.map(({ path }) => path))].join(' ')
-    return { code: 404, contentType: TEXT, body: `not found; paths: ${paths}\n` }
+    return { code: 404, contentType: PLAIN_TEXT, body: `not found; paths: ${paths}\n` }
   }
   const route = there.find(({ method }) => method === request.method)
   if (route === undefined) {
     const allow = there.map(({ method }) => method)
     const body = `${request.method} is not allowed; only ${allow.join(' and ')} is\n`
-    return { code: 405, contentType: TEXT, body, headers: { allow: allow.join(', ') } }
+    return { code: 405, contentType: PLAIN_TEXT, body, headers: { allow: allow.join(', ') } }
   }
-  if (route.access === 'health') return route.answer(request, NOBODY)
+  if (route.access === 'health') return route.answer(request, NO_USER)
   const admitted = await access(request, route)
   return 'refused' in admitted ? admitted.refused : route.answer(request, admitted.user)
 }

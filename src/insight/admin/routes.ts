@@ -4,7 +4,7 @@
 import type { PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
 import { redact } from '../../kit/core/text/redact.ts'
 import type { Check } from '../../process/api/check.ts'
-import { type AdminRoute, TEXT } from './route.ts'
+import { type AdminRoute, PLAIN_TEXT } from './route.ts'
 
 /** The state of the process, read at each request. */
 export interface AdminState {
@@ -64,6 +64,6 @@ function health(name: string, checks: readonly Check[], query: URLSearchParams):
     const names = [...unmatched].map((excluded) => JSON.stringify(excluded)).join(',')
     lines += `warn: some health checks cannot be excluded: no matches for ${names}\n`
   }
-  if (failed) return { code: 500, contentType: TEXT, body: `${lines}${name} check failed\n` }
-  return { code: 200, contentType: TEXT, body: query.has('verbose') ? `${lines}${name} check passed\n` : 'ok' }
+  if (failed) return { code: 500, contentType: PLAIN_TEXT, body: `${lines}${name} check failed\n` }
+  return { code: 200, contentType: PLAIN_TEXT, body: query.has('verbose') ? `${lines}${name} check passed\n` : 'ok' }
 }

@@ -4,7 +4,7 @@
 /** Seconds between two samples of the counters. */
 export const STEP_SECONDS = 10
 /** Number of steps kept: half an hour. */
-export const STEPS = 180
+export const RING_STEPS = 180
 /** Tiles per page. */
 export const TILES_A_PAGE = 60
 
@@ -28,7 +28,7 @@ export interface Overview {
   /** Changes in the last 30 minutes, newest first. */
   readonly changes: readonly Change[]
   /** Refusals in the last five minutes, most frequent first. */
-  readonly refusals: readonly RefusalRow[]
+  readonly refusals: readonly ShownRefusals[]
   /** Certificates that expire within 30 days, soonest first. */
   readonly certificates: readonly CertificateRow[]
   /** Configuration errors and warnings. */
@@ -121,7 +121,7 @@ export interface Change {
   readonly replicas?: readonly string[]
 }
 
-export interface RefusalRow {
+export interface ShownRefusals {
   readonly cluster: string
   readonly reason: string
   /** Name of the policy, limit or list that refused the requests; '' = none. */

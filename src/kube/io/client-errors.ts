@@ -48,14 +48,14 @@ export function statusErrorOf(code: number, body: string, retryAfter: string): S
 function readStatus(body: string): Status | undefined {
   try {
     const value: unknown = JSON.parse(body)
-    return statusOf(value)
+    return statusIn(value)
   } catch {
     return undefined
   }
 }
 
 /** A metav1.Status with the fields we rely on, or undefined. */
-export function statusOf(value: unknown): Status | undefined {
+export function statusIn(value: unknown): Status | undefined {
   if (!isRecord(value) || value['kind'] !== 'Status') return undefined
   const { message, reason, code, details } = value
   return {

@@ -53,7 +53,7 @@ interface LeaseRecord {
 const JITTER = 0.2
 
 export function startLeaderElection(client: LeaseClient, options: LeaseOptions): LeaderElection {
-  const candidate = new Candidate(client, options)
+  const candidate = new LeaseCandidate(client, options)
   const running = candidate.run()
   return {
     isLeader: () => candidate.isLeader(),
@@ -69,7 +69,7 @@ export function candidateIdentity(replica: string): string {
   return `${replica}_${randomUUID()}`
 }
 
-class Candidate {
+class LeaseCandidate {
   readonly #client: LeaseClient
   readonly #options: LeaseOptions
   readonly #clock: Clock

@@ -20,7 +20,7 @@ export interface ResourcePages {
 /** Limit per collection: a cluster has at most 150,000 pods (kubernetes.io/docs/setup/best-practices/cluster-large). */
 const MAX_OBJECTS = 500_000
 
-export interface ListOptions {
+export interface ListCallOptions {
   readonly signal?: AbortSignal
   readonly transform?: (object: JsonObject) => JsonObject
   /** Accounts for each page as it is kept. @throws to end the list */
@@ -30,7 +30,7 @@ export interface ListOptions {
 }
 
 /** The whole collection, in pages; a list that expires between two pages is restarted, once. */
-export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
+export async function listAll(pages: ResourcePages, options: ListCallOptions = {}): Promise<ObjectList> {
   try {
     return await listOnce(pages, options)
   } catch (error) {
@@ -41,7 +41,7 @@ export async function listAll(pages: ResourcePages, options: ListOptions = {}): 
 
 async function listOnce(
   pages: ResourcePages,
-  { signal, transform = identity, memory, onPage }: ListOptions,
+  { signal, transform = identity, memory, onPage }: ListCallOptions,
 ): Promise<ObjectList> {
   const items: JsonObject[] = []
   memory?.begin()

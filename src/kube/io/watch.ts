@@ -1,7 +1,7 @@
 // Endless list and watch, like client-go's reflector: a list in pages, then a watch from its resourceVersion, resumed where it broke; and a new list
 // if the history has a gap (410) or nothing arrived for long.
 
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -9,7 +9,7 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import type { FollowEvents, Following, ObjectList } from '../api/object-client.ts'
 import { StatusError } from '../api/status.ts'
 import { AnswerBytes } from './answers/thread-answers.ts'
-import { statusOf } from './client-errors.ts'
+import { statusIn } from './client-errors.ts'
 import { FollowedBytes, OutgrownError } from './followed-bytes.ts'
 import { identity, listAll, type ResourcePages } from './list.ts'
 import { BadWatchError, type WatchEvent, WatchLines } from './watch-lines.ts'
@@ -41,7 +41,7 @@ export interface FollowOptions extends Partial<FollowTiming> {
  * Bytes of a watch read per turn of the event loop. A server can send faster than its events are handled: without a pause, everything the socket has
  * received would be processed in one turn.
  */
-const TURN_BYTES = 32 * 1024
+const SLICE_BYTES = 32 * 1024
 /** A watch that ends sooner, without an event, counts as a failure: the server must not be called in a tight loop. */
 const SHORT_WATCH_MS = 1_000
 
@@ -180,9 +180,9 @@ class Follower {
     const lines = new WatchLines(new AnswerBytes(this.#pages.charge))
     try {
       for await (const chunk of body) {
-        for (let at = 0; at < chunk.length; at += TURN_BYTES) {
-          for (const event of lines.push(chunk.subarray(at, at + TURN_BYTES))) this.#take(event)
-          await nextTurn()
+        for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+          for (const event of lines.push(chunk.subarray(at, at + SLICE_BYTES))) this.#take(event)
+          await yieldToEventLoop()
           if (this.#stopping.signal.aborted) return
         }
       }
@@ -285,6 +285,6 @@ class Follower {
 }
 
 function watchError(object: JsonObject): Error {
-  const status = statusOf(object)
+  const status = statusIn(object)
   return status === undefined ? new Error('the watch failed') : new StatusError({ ...status, code: status.code ?? 500 })
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { canonicalIp } from '../../kit/api/validation/ip-address.ts'
-import { base64 } from '../../kit/core/text/base64.ts'
+import { toBase64 } from '../../kit/core/text/base64.ts'
 import { ADMIN_GROUP } from '../../kube/api/own-names.ts'
 import { caBundleError, certificatesOf, isIssuedByOneOf } from './ca-bundle.ts'
 import { generateTokenKey } from './control-tokens.ts'
@@ -128,7 +128,7 @@ export function readControlAdmin(dir: string): { readonly kubeconfig: string; re
   return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
 }
 
-export interface KubeconfigOptions {
+export interface KubeconfigContent {
   /** `https://HOST:PORT`. */
   readonly server: string
   readonly caPem: string
@@ -138,17 +138,17 @@ export interface KubeconfigOptions {
 }
 
 /** A kubeconfig with everything inline; keep it private. */
-export function controlKubeconfig({ server, caPem, user, credential }: KubeconfigOptions): string {
+export function controlKubeconfig({ server, caPem, user, credential }: KubeconfigContent): string {
   const name = 'portcullis'
   const secret =
     typeof credential === 'string'
       ? { token: credential }
-      : { 'client-certificate-data': base64(credential.certPem), 'client-key-data': base64(credential.keyPem) }
+      : { 'client-certificate-data': toBase64(credential.certPem), 'client-key-data': toBase64(credential.keyPem) }
   const document = {
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': name,
-    clusters: [{ name, cluster: { server, 'certificate-authority-data': base64(caPem) } }],
+    clusters: [{ name, cluster: { server, 'certificate-authority-data': toBase64(caPem) } }],
     users: [{ name: user, user: secret }],
     contexts: [{ name, context: { cluster: name, user } }],
   }

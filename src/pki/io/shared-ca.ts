@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../kit/api/ports.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
-import { base64 } from '../../kit/core/text/base64.ts'
+import { toBase64 } from '../../kit/core/text/base64.ts'
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
@@ -149,7 +149,7 @@ async function create(client: SecretClient, shared: SharedCA, local: LocalCA, lo
     kind: 'Secret',
     metadata: { namespace, name, annotations: { 'cert-manager.io/allow-direct-injection': 'true' } },
     type: 'kubernetes.io/tls',
-    data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, base64(text)])),
+    data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, toBase64(text)])),
   }
   try {
     await client.create(SECRETS, secret)

@@ -131,9 +131,9 @@ export function subjectOf(certificate: X509Certificate): CertificateSubject {
   return { attributes: PLAIN_SUBJECT.test(printed) ? plainAttributes(printed) : parsedAttributes(certificate) }
 }
 
-type Attributes = CertificateSubject['attributes']
+type SubjectAttributes = CertificateSubject['attributes']
 
-function plainAttributes(printed: string): Attributes {
+function plainAttributes(printed: string): SubjectAttributes {
   return printed.split('\n').map((line) => {
     const equals = line.indexOf('=')
     return { type: line.slice(0, equals), value: line.slice(equals + 1) }
@@ -141,7 +141,7 @@ function plainAttributes(printed: string): Attributes {
 }
 
 /** Read from the DER, because the printed form is ambiguous; takes 0.15 ms, because keys and fingerprints are parsed, too. */
-function parsedAttributes(certificate: X509Certificate): Attributes {
+function parsedAttributes(certificate: X509Certificate): SubjectAttributes {
   const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[]>
   const attributes: { type: string; value: string }[] = []
   for (const [type, values] of Object.entries(subject)) {

@@ -1,7 +1,7 @@
 // Certificate expiry: the gateway's own and its clusters' as metrics, its own also as warnings in the log. controllers/status/certificates.ts reports
 // a cluster's in its status.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { certificateEnds, endsSoon } from '../../gateway/controllers/status/certificates.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import { type CertificateEnd, exposeCertificates } from '../../gateway/metrics/main-thread-series.ts'
@@ -49,7 +49,7 @@ export async function exposeCertificateEnds(
     for (const [certificate, endsMs] of certificateEnds(compiled)) {
       ends.push({ cluster: compiled.name, certificate, endsMs })
     }
-    if (++seen % CLUSTERS_AT_ONCE === 0) await nextTurn()
+    if (++seen % CLUSTERS_AT_ONCE === 0) await yieldToEventLoop()
   }
   exposeCertificates(into, ends, reloads)
 }

@@ -1,7 +1,7 @@
 // A part of the gateway from the process' point of view. All parts are in one list: they start in this order and stop in reverse, and what the
 // process reports about itself (readiness, metrics, certificates, reloaded files) is collected over the list.
 
-import { type Exposition, sharedText, textOf } from '../../gateway/metrics/exposition.ts'
+import { type Exposition, expositionText, sharedText } from '../../gateway/metrics/exposition.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { Check } from '../api/check.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
@@ -98,7 +98,7 @@ export class Components {
 
   /** The metrics of all components in the Prometheus text format. Concurrent calls share one rendering. */
   readonly metricsText: () => Promise<string> = sharedText(() =>
-    textOf(...this.#list.map((one) => (into: Exposition) => one.exposeMetrics?.(into))),
+    expositionText(...this.#list.map((one) => (into: Exposition) => one.exposeMetrics?.(into))),
   )
 
   get certificates(): readonly OwnCertificate[] {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AccessRefusal } from '../../insight/admin/route.ts'
+import type { AdminRefusal } from '../../insight/admin/route.ts'
 import type { PostReview } from '../../insight/app/access/review-access.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { reviewAccess } from './metrics-access.ts'
@@ -38,7 +38,7 @@ function accessStatus({ user, nonResourceAttributes }: Asked['body']['spec']): o
   return { allowed: user === 'prometheus' && path === '/metrics' && verb === 'get' }
 }
 
-const code = (refusal: AccessRefusal | undefined): number => refusal?.code ?? 200
+const code = (refusal: AdminRefusal | undefined): number => refusal?.code ?? 200
 
 describe('/metrics by the API server of the objects', () => {
   test('who is allowed to get /metrics may; answers are remembered', async () => {

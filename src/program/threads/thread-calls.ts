@@ -2,7 +2,7 @@
 // (one that insight makes, in insight/app/threads/insight-threads.ts), and a handler at the answering end: `#callHandlers` of thread/gateway-thread.ts,
 // `handlers` of pool/pool.ts. Everything is plain data that can be cloned.
 
-import type { EndpointDescription } from '../../gateway/io/upstream/upstreams.ts'
+import type { PoolDescription } from '../../gateway/io/upstream/upstreams.ts'
 import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
 import type { InsightCalls } from '../../insight/app/threads/insight-threads.ts'
 import type { LogLevel } from '../../kit/io/logs/log.ts'
@@ -43,5 +43,5 @@ export interface ThreadReport {
   /** Client connections. */
   readonly clients: number
   readonly tokensRemembered: number
-  readonly upstreams: readonly EndpointDescription[]
+  readonly upstreams: readonly PoolDescription[]
 }

@@ -6,7 +6,7 @@ import type { GlobalLimits } from '../../gateway/controllers/limits/global-limit
 import type { UpstreamRights } from '../../gateway/controllers/rights/upstream-rights.ts'
 import type { CompiledChange, UpstreamClustersController } from '../../gateway/controllers/upstream-clusters.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
-import { knownCluster } from '../../gateway/metrics/recorder.ts'
+import { clusterLabels } from '../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock } from '../../kit/api/ports.ts'
 import { inStep } from '../../kit/io/stalls/steps.ts'
@@ -93,7 +93,7 @@ export class ConfigChanges {
   #followHere(change: CompiledChange): void {
     const { metrics, rights, pool, limits } = this.#deps
     const { changed, removed } = change
-    metrics.clustersChanged(changed.map(knownCluster), removed)
+    metrics.clustersChanged(changed.map(clusterLabels), removed)
     rights.change(changed, removed)
     for (const name of removed) pool.credentialFault(name, '')
     limits?.changed([...namesOf(change), ...removed])

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { isDnsLabel, isDnsName, isObjectName } from '../../kit/api/validation/name-syntax.ts'
-import { base64 } from '../../kit/core/text/base64.ts'
+import { toBase64 } from '../../kit/core/text/base64.ts'
 import { PROBE_LABEL } from '../core/quota/review-subject.ts'
 
 /** Name of the object. Not Podseidon's, so that both can exist during a migration. */
@@ -136,7 +136,7 @@ function rule(operation: string, resource: string): JsonObject {
 
 function clientConfig({ url, service, caPem, cell, token }: WebhookAddress): JsonObject {
   const path = token === '' ? `/${cell}` : `/${cell}/${token}`
-  const caBundle = base64(caPem)
+  const caBundle = toBase64(caPem)
   return url === undefined ? { service: { ...service, path }, caBundle } : { url: `${url}${path}`, caBundle }
 }
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deletionOf, verdictOf } from '../../../test/harness/objects/protection-requests.ts'
-import { textOf } from '../../gateway/metrics/exposition.ts'
+import { expositionText } from '../../gateway/metrics/exposition.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from './metrics.ts'
 
 async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {
-  return (await textOf(metrics.expose)).split('\n').find((line) => line.startsWith(start))
+  return (await expositionText(metrics.expose)).split('\n').find((line) => line.startsWith(start))
 }
 
 test('deletions are counted by cell, status and cause, and once for each protector', async () => {
@@ -22,7 +22,7 @@ test('deletions are counted by cell, status and cause, and once for each protect
 test('namespace and user are labels only if configured; nodes are one user', async () => {
   const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, identity: 'a', monotonic: () => 0 })
   metrics.events.reviewed(deletionOf('a'), verdictOf('AdmittedAll'), ['shop/x'], 5)
-  assert.match(await textOf(metrics.expose), /rejected="false",namespace="shop",user="system:node"\} 1/)
+  assert.match(await expositionText(metrics.expose), /rejected="false",namespace="shop",user="system:node"\} 1/)
 })
 
 test('what the webhook answers without the ledger is counted too, and what the ledger evaluated only once', async () => {
@@ -31,7 +31,7 @@ test('what the webhook answers without the ledger is counted too, and what the l
   metrics.webhookAnswered({ ...answered, status: 'NotRelevant' })
   metrics.webhookAnswered({ ...answered, status: 'AdmittedAll' })
   metrics.webhookAnswered({ ...answered, cell: '', status: 'HttpError', code: 401 })
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   assert.match(text, /webhook_request_count\{cell="prod",status="NotRelevant",cause="DeletePod"\} 1/)
   assert.doesNotMatch(text, /AdmittedAll/)
   assert.match(text, /webhook_http_error\{cell="",error="401"\} 1/)
@@ -43,14 +43,14 @@ test('leadership and the sums of the monitor', async () => {
   metrics.leader('portcullis-protection', true)
   metrics.monitor(new Map([['num_workloads', 3]]))
   nowMs = 3000
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   assert.match(
     text,
     /portcullis_leader_heartbeat\{cluster_class="core",elector_name="portcullis-protection",identity="a"\} 2/,
   )
   assert.match(text, /portcullis_generator_monitor_workloads_num_workloads 3/)
   metrics.leader('portcullis-protection', false)
-  const lost = await textOf(metrics.expose)
+  const lost = await expositionText(metrics.expose)
   assert.match(lost, /portcullis_leader\{cluster_class="core",elector_name="portcullis-protection",identity="a"\} 0/)
   assert.doesNotMatch(lost, /leader_heartbeat\{/)
   assert.match(lost, /portcullis_leader_event\{.*event="acquired"\} 1\n.*event="lost"\} 1/)
@@ -76,7 +76,7 @@ test('writes: attempts with their result and error, whole batches with failed at
   metrics.events.submitted('', 12, 1)
   metrics.queued({ writing: 2, generator: 7, cells: new Map([['prod', 3]]) })
   metrics.queued({ writing: 1, generator: 5, cells: new Map([['test', 4]]) })
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   const pool = 'pool="podprotector-update"'
   assert.match(text, new RegExp(`retrybatch_execute_count\\{${pool},result="conflict",error="Conflict"\\} 1`))
   assert.match(text, new RegExp(`retrybatch_execute_batch_size_sum\\{${pool},result="written",error="nil"\\} 4`))
@@ -96,7 +96,7 @@ test('the state of the watch of PodProtectors, and how often it broke', async ()
   metrics.events.following(true, '')
   metrics.events.following(false, 'no answer')
   metrics.events.malformed(0, false)
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   assert.match(text, /ppr_enqueue_count 1/)
   assert.match(text, /ppr_malformed 0/)
   assert.match(text, /ppr_index_error\{error="Malformed"\} 1/)
@@ -110,7 +110,7 @@ test('the aggregator: events, due protectors, turns, and protectors with an unre
   events.handled('shop', 'Pod', 3)
   events.enqueued('shop', 'Pod')
   events.reconciled('shop', 'BadSelector', 1)
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   assert.match(text, /aggregator_enqueue_sum\{cell="prod",kind="Pod"\} 0.003/)
   assert.match(text, /aggregator_due_total\{cell="prod",kind="Pod"\} 1/)
   assert.match(text, /aggregator_index_error\{cell="prod",error="BadSelector"\} 1/)
@@ -121,7 +121,7 @@ test('the clocks of cells, and not those of cells that are no more', async () =>
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
   metrics.clocks(new Map([['gone', { leastMs: 0, mostMs: 1_000 }]]))
   metrics.clocks(new Map([['prod', { leastMs: -31_000, mostMs: -29_500 }]]))
-  const text = await textOf(metrics.expose)
+  const text = await expositionText(metrics.expose)
   assert.match(text, /^portcullis_cell_clock_skew_seconds\{cell="prod",bound="least"\} -31$/m)
   assert.match(text, /^portcullis_cell_clock_skew_seconds\{cell="prod",bound="most"\} -29.5$/m)
   assert.doesNotMatch(text, /"gone"/)

@@ -104,7 +104,7 @@ export function createProtectionMetrics(options: ProtectionMetricsOptions): Prot
   const { byNamespace = false, byUser = false, monotonic } = options
   const families = new MainFamilies([...(byNamespace ? [] : ['namespace']), ...(byUser ? [] : ['user'])])
   const updates: (() => void)[] = []
-  const worker = workerTurns(families)
+  const worker = observeReconciles(families)
   const ledger = ledgerEvents(families)
   const { reviewed, webhookAnswered } = reviewEvents(families)
   return {
@@ -213,7 +213,7 @@ function aggregatorEvents(
   families: MainFamilies,
   updates: (() => void)[],
   monotonic: () => number,
-  worker: WorkerTurn,
+  worker: ReconcileObserver,
 ): (cell: string) => AggregatorEvents {
   const reconcile = families.of(AGGREGATOR_RECONCILE)
   const enqueue = families.of(AGGREGATOR_ENQUEUE)
@@ -253,7 +253,7 @@ function aggregatorEvents(
 }
 
 /** Metrics of the generator of PodProtectors. */
-function generatorEvents(families: MainFamilies, worker: WorkerTurn): GeneratorEvents {
+function generatorEvents(families: MainFamilies, worker: ReconcileObserver): GeneratorEvents {
   const reconcile = families.of(GENERATOR_RECONCILE)
   const act = families.of(GENERATOR_ACTION)
   return {
@@ -328,10 +328,10 @@ function indexEvents(families: MainFamilies): Pick<ProtectionEvents, 'indexed' |
 }
 
 /** A worker has run. @param cell '' = none @param error '' = none */
-type WorkerTurn = (worker: string, cell: string, error: string, durationMs: number) => void
+type ReconcileObserver = (worker: string, cell: string, error: string, durationMs: number) => void
 
 /** Metrics of the workers of pod protection. */
-function workerTurns(families: MainFamilies): WorkerTurn {
+function observeReconciles(families: MainFamilies): ReconcileObserver {
   const reconciles = families.of(WORKER_RECONCILE)
   return (worker, cell, error, durationMs) => reconciles.observe(durationMs / 1000, worker, cell, error || 'nil')
 }

@@ -33,7 +33,7 @@ export interface CollectionItem {
   readonly evaluatedAtMs: number
 }
 
-export type Outcome =
+export type DeletionOutcome =
   | { readonly kind: 'done'; readonly answer: KubeAnswer }
   /** Deleted by another client in the meantime, or replaced. */
   | { readonly kind: 'gone' }
@@ -61,13 +61,13 @@ export class CollectionSender {
   }
 
   /** Releases the pod's reservation when nothing was deleted. */
-  async send(item: CollectionItem): Promise<Outcome> {
+  async send(item: CollectionItem): Promise<DeletionOutcome> {
     const outcome = await this.#send(item)
     if (isNothingDeleted(outcome) && item.reservation !== undefined) this.#deletion.gate.release([item.reservation])
     return outcome
   }
 
-  async #send({ pod, unchanged }: CollectionItem): Promise<Outcome> {
+  async #send({ pod, unchanged }: CollectionItem): Promise<DeletionOutcome> {
     const { exchange } = this.#deletion
     const permit = this.#permit
     const tried: string[] = []
@@ -120,7 +120,7 @@ export class CollectionSender {
     })
   }
 
-  #outcomeOf(answer: KubeAnswer, unchanged: boolean): Outcome {
+  #outcomeOf(answer: KubeAnswer, unchanged: boolean): DeletionOutcome {
     const { status } = answer
     const { uid, resourceVersion } = this.#asked
     if (status < 400) return { kind: 'done', answer }
@@ -137,7 +137,7 @@ export class CollectionSender {
 /** Deleted, but upstream's answer was too large to keep. */
 const UNTOLD: KubeAnswer = { status: 200, body: '' }
 
-function isNothingDeleted(outcome: Outcome): boolean {
+function isNothingDeleted(outcome: DeletionOutcome): boolean {
   if (outcome.kind === 'no-endpoint' || outcome.kind === 'head-too-large') return true
   return outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status)
 }

@@ -20,7 +20,7 @@ import { type Refusal, type RefusalCause, refuse } from '../../kit/core/refusal/
 import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
-import { type CollectionItem, CollectionSender, type Outcome } from './collection-sender.ts'
+import { type CollectionItem, CollectionSender, type DeletionOutcome } from './collection-sender.ts'
 import { type AskedDeletion, bindBody, type Deletion, findPod, keepBody, listPods, NO_POD_UID } from './deletion.ts'
 import { errorVerdict, follow, followUnread, requestOf, reviewDeletions } from './verdict.ts'
 
@@ -230,7 +230,7 @@ class CollectionAnswer {
     this.#causes.push({ reason, message: `pod "${name}": ${refusal.message}`, field: '' })
   }
 
-  outcome(outcome: Outcome): void {
+  outcome(outcome: DeletionOutcome): void {
     const { cluster } = this.#deletion.exchange.record
     switch (outcome.kind) {
       case 'done':

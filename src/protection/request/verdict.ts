@@ -15,7 +15,7 @@ import {
   type ProtectionRequest,
   type ProtectionVerdict,
 } from '../api/protection.ts'
-import { unanswered } from '../core/ledger/verdicts.ts'
+import { unansweredVerdict } from '../core/ledger/verdicts.ts'
 import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
 import type { AskedDeletion, Deletion } from './deletion.ts'
 
@@ -45,7 +45,7 @@ export const NO_GATE: ProtectionGate = {
   review: (requests: readonly ProtectionRequest[]) =>
     Promise.resolve(
       requests.map((request) =>
-        unanswered(request, 'this gateway has no pod protection: the deletion cannot be evaluated'),
+        unansweredVerdict(request, 'this gateway has no pod protection: the deletion cannot be evaluated'),
       ),
     ),
   reviewScaleDown: () => Promise.resolve({ protectors: [], unknown: 'this gateway has no pod protection' }),
@@ -183,7 +183,7 @@ export async function reviewDeletions(
 const UNLIMITED: CallRate = { qps: 0, burst: 0 }
 
 function notNow(request: ProtectionRequest, { message, retryAfterSeconds }: CallLimitError): ProtectionVerdict {
-  const pass = unanswered(request, message)
+  const pass = unansweredVerdict(request, message)
   // Passes if no protector can refuse it.
   if (pass.admitted) return pass
   return { ...errorVerdict(message), status: 'RetryAdvised', retryAfterSeconds }

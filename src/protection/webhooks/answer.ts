@@ -45,7 +45,11 @@ export function refused(status: WebhookStatus, reason: StatusReason, message: st
 }
 
 /** There is no verdict. */
-export function failed(message: string, failurePolicy: 'Fail' | 'Ignore', retryAfterSeconds = 0): WebhookDecision {
+export function withoutVerdict(
+  message: string,
+  failurePolicy: 'Fail' | 'Ignore',
+  retryAfterSeconds = 0,
+): WebhookDecision {
   if (failurePolicy === 'Ignore') {
     return { ...NOTHING, status: 'Error', warnings: [`not protected (failurePolicy Ignore): ${message}`] }
   }
@@ -68,7 +72,7 @@ export function evaluated(
   if (admitted) return { ...allowed(status), audit }
   if (overridden !== '')
     return { status, refusal: undefined, warnings: [`not refused (${overridden}): ${message}`], audit }
-  if (status === 'Error') return { ...failed(message, failurePolicy, retryAfterSeconds), audit }
+  if (status === 'Error') return { ...withoutVerdict(message, failurePolicy, retryAfterSeconds), audit }
   return { status, refusal: { reason: 'TooManyRequests', message, causes, retryAfterSeconds }, warnings: [], audit }
 }
 

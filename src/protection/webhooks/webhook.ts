@@ -2,7 +2,7 @@
 // cell's kube-apiservers present no other credential. Whatever an AdmissionReview can express is sent as one, with 200: any other
 // response is a failed call to kube-apiserver, and its failurePolicy decides.
 
-import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../../apiserver/http/answer.ts'
+import { type HttpAnswer, jsonAnswer, statusAnswer, textAnswer } from '../../apiserver/http/answer.ts'
 import { bodyMemory, type PortMemory } from '../../apiserver/http/port-memory.ts'
 import { ReviewExchange } from '../../apiserver/webhooks/review-exchange.ts'
 import type { WebhookAuthenticator } from '../../apiserver/webhooks/webhook-callers.ts'
@@ -20,11 +20,11 @@ import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject, reviewSubject }
 import {
   allowed,
   evaluated,
-  failed,
   refused,
   reviewAnswer,
   type WebhookDecision,
   type WebhookStatus,
+  withoutVerdict,
 } from './answer.ts'
 
 /** Podseidon's message (webhook/handler/interpreter.go). */
@@ -98,7 +98,7 @@ class ProtectionExchange extends ReviewExchange {
     this.start(plain, end, this.#timeoutMs(), `cell ${JSON.stringify(this.#cell)}`)
   }
 
-  #health(): Answer | undefined {
+  #health(): HttpAnswer | undefined {
     const asked = this.method === 'GET' || this.method === 'HEAD'
     if (!asked || !HEALTH_PATHS.includes(this.path)) return undefined
     if (this.path === '/readyz' && this.#deps.ready?.() === false) return textAnswer(503, 'not ready: ledger\n')
@@ -106,7 +106,7 @@ class ProtectionExchange extends ReviewExchange {
   }
 
   /** The response to anything but a review of a cell by an authenticated caller; undefined = go on. */
-  #admit(peer: Peer, head: HeaderList): Answer | undefined {
+  #admit(peer: Peer, head: HeaderList): HttpAnswer | undefined {
     const [cell, token] = segmentsOf(this.path)
     if (cell === undefined) return textAnswer(404, '404 page not found\n')
     if (this.method !== 'POST') return this.notAllowed()
@@ -135,7 +135,7 @@ class ProtectionExchange extends ReviewExchange {
       .catch((error: unknown) => {
         this.#deps.log.error('a review of pod protection failed inside the gateway', { cell: this.#cell, error })
         const { shadow = false, failurePolicy = 'Fail' } = this.#deps.cell(this.#cell)?.protection ?? {}
-        return failed('the review failed inside the gateway; see its log', shadow ? 'Ignore' : failurePolicy)
+        return withoutVerdict('the review failed inside the gateway; see its log', shadow ? 'Ignore' : failurePolicy)
       })
       .then((decision) => {
         const { status, refusal } = decision
@@ -238,16 +238,17 @@ async function lookUp(
   } catch (error) {
     const message = errorMessage(error)
     if (error instanceof StatusError && error.code === 404) return refused('NotFound', 'NotFound', message)
-    return failed(`pod ${namespace}/${name} cannot be read from cell ${cell}: ${message}`, policyOf(protection))
+    return withoutVerdict(`pod ${namespace}/${name} cannot be read from cell ${cell}: ${message}`, policyOf(protection))
   }
   const pods = new Map(objects.flatMap((object) => podFacts(object) ?? []).map((pod) => [pod.uid, pod]))
   const meant = subject.type === 'DeletePod' ? subject.pod.uid : subject.onlyUid
   const pod = pods.get(meant) ?? pods.values().next().value
   if (subject.type === 'EvictPod' && pods.size > 1 && !pods.has(meant)) {
     const message = `several clusters of cell ${cell} have a pod ${namespace}/${name}, and an eviction does not say which`
-    return failed(message, policyOf(protection))
+    return withoutVerdict(message, policyOf(protection))
   }
-  if (pod === undefined) return failed(`pod ${namespace}/${name} of cell ${cell} has no uid`, policyOf(protection))
+  if (pod === undefined)
+    return withoutVerdict(`pod ${namespace}/${name} of cell ${cell} has no uid`, policyOf(protection))
   if (subject.type === 'EvictPod') return preconditionFault(subject, pod) ?? pod
   // The pod under review is gone, and another one has its name: deleting that one was not requested.
   if (pod.uid !== subject.pod.uid) return refused('NotFound', 'NotFound', `pods "${name}" not found`)
@@ -288,7 +289,7 @@ async function withinTime(
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<WebhookDecision>((resolve) => {
     const message = `pod deletion could not be evaluated within ${Math.max(0, Math.round(leftMs))} ms`
-    timer = setTimeout(() => resolve(failed(message, policyOf(protection))), Math.max(0, leftMs))
+    timer = setTimeout(() => resolve(withoutVerdict(message, policyOf(protection))), Math.max(0, leftMs))
   })
   try {
     return await Promise.race([decision, late])

@@ -17,7 +17,7 @@ import {
 import { Informer } from '../../kube/controllers/kernel/informer.ts'
 import type { Leading, Tenant } from '../../kube/controllers/kernel/leadership.ts'
 import { afterFailedWrite, patchAsSeen } from '../../kube/controllers/kernel/object-patch.ts'
-import { type TurnOutcome, WorkQueue } from '../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../kube/controllers/kernel/work-queue.ts'
 import type { ScaleDownReport } from '../api/scale-down.ts'
 import type { LastScaleDown, PolicyCondition, ScaleDownPolicyStatus } from '../api/scale-down-policy.ts'
 import { SCALE_DOWN_POLICIES } from '../api/scale-down-policy-kind.ts'
@@ -66,7 +66,7 @@ export class ScaleDownPolicyController {
     const { replica, clock, log, eventPace } = deps
     this.#events = new EventRecorder({ replica, clock, log, pace: { objectMs: EVENTS_OF_REQUESTS_MS, ...eventPace } })
     this.#queue = new WorkQueue({
-      turn: (key) => this.#turn(key),
+      reconcile: (key) => this.#reconcile(key),
       clock,
       random: () => deps.random(),
       limit: WRITES,
@@ -121,7 +121,7 @@ export class ScaleDownPolicyController {
     this.#queue.forget(key)
   }
 
-  async #turn(key: string): Promise<TurnOutcome> {
+  async #reconcile(key: string): Promise<ReconcileOutcome> {
     const known = this.#known.objects.get(key)
     if (known === undefined || this.#stopped) return 'done'
     const report = this.#reports.get(key)

@@ -5,7 +5,7 @@ import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { HpackDecoder } from '../../../src/http2/hpack/decoder.ts'
 import { SERVER_LIMITS } from '../../../src/http2/limits.ts'
 import { ServerConnection } from '../../../src/http2/server.ts'
-import { NOBODY } from '../../../src/http2/stream.ts'
+import { NO_LISTENER } from '../../../src/http2/stream.ts'
 import type { Peer } from '../../../src/kit/api/stream.ts'
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
@@ -50,7 +50,7 @@ const OPENING = Buffer.concat([Buffer.from(h2.PREFACE), h2.frame(h2.SETTINGS, 0,
 
 function receive(frames: Buffer): void {
   // Only what the engine uses of it.
-  const connection = new ServerConnection(SERVER_LIMITS, COUNTERS, DRIVER, { id: 1 } as Peer, () => NOBODY, 0)
+  const connection = new ServerConnection(SERVER_LIMITS, COUNTERS, DRIVER, { id: 1 } as Peer, () => NO_LISTENER, 0)
   connection.receive(OPENING, 0)
   for (let at = 0; at < frames.length; at += 16 * KIB) {
     connection.receive(frames.subarray(at, at + 16 * KIB), 0)

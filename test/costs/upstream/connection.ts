@@ -2,8 +2,8 @@
 
 import { ClientConnection } from '../../../src/http2/client.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
-import { CLIENT_LIMITS } from '../../../src/http2/limits.ts'
-import { NOBODY } from '../../../src/http2/stream.ts'
+import { CLIENT_SIDE_LIMITS } from '../../../src/http2/limits.ts'
+import { NO_LISTENER } from '../../../src/http2/stream.ts'
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat, type Shape } from '../shapes.ts'
@@ -23,9 +23,9 @@ const REQUEST = [':method', 'GET', ':path', '/', ':scheme', 'https', ':authority
 const OPENED = 100
 
 function receive(frames: Buffer): void {
-  const connection = new ClientConnection(CLIENT_LIMITS, COUNTERS, DRIVER, CLIENT_EVENTS, 0)
+  const connection = new ClientConnection(CLIENT_SIDE_LIMITS, COUNTERS, DRIVER, CLIENT_EVENTS, 0)
   connection.receive(h2.frame(h2.SETTINGS, 0, 0), 0)
-  for (let n = 0; n < OPENED; n++) connection.open(REQUEST, undefined, true, NOBODY)
+  for (let n = 0; n < OPENED; n++) connection.open(REQUEST, undefined, true, NO_LISTENER)
   for (let at = 0; at < frames.length; at += 16 * KIB) {
     connection.receive(frames.subarray(at, at + 16 * KIB), 0)
     const taken: Buffer[] = []

@@ -18,7 +18,7 @@ import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { after, before, test } from 'node:test'
 import { stringify } from 'yaml'
-import { base64 } from '../../../src/kit/core/text/base64.ts'
+import { toBase64 } from '../../../src/kit/core/text/base64.ts'
 import { binaries } from '../../harness/binaries.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
@@ -176,7 +176,7 @@ function writeReadersFiles(): void {
   write('mallory.crt', cluster.clientCertificate('mallory').certPem)
   write('stolen.token', 'token-of-mallory')
   const { certPem, keyPem } = cluster.clientCertificate('alice')
-  const certificate = { 'client-certificate-data': base64(certPem), 'client-key-data': base64(keyPem) }
+  const certificate = { 'client-certificate-data': toBase64(certPem), 'client-key-data': toBase64(keyPem) }
   const users = [{ name: 'alice', user: certificate }]
   write(join(home, 'alice.kubeconfig'), stringify({ apiVersion: 'v1', kind: 'Config', users }))
 }

@@ -10,7 +10,7 @@ import type { HeadMemory } from '../../../src/http2/header-frames.ts'
 import { HpackDecoder } from '../../../src/http2/hpack/decoder.ts'
 import { HpackEncoder } from '../../../src/http2/hpack/encoder.ts'
 import type { LateBodyShare } from '../../../src/http2/late-bodies.ts'
-import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../../src/http2/limits.ts'
+import { CLIENT_SIDE_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../../src/http2/limits.ts'
 import { ServerConnection } from '../../../src/http2/server.ts'
 import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../../src/kit/api/stream.ts'
 
@@ -206,7 +206,7 @@ export class ClientSide extends Side<ClientConnection> {
   constructor(limits: Partial<Http2Limits> = {}, start = true) {
     super()
     this.connection = new ClientConnection(
-      { ...CLIENT_LIMITS, ...limits },
+      { ...CLIENT_SIDE_LIMITS, ...limits },
       this.counters,
       this.driver,
       {

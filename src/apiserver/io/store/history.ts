@@ -4,7 +4,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { ListRange, StoredObject, StoreEvent } from '../../api/object-store.ts'
 import { IN_RANGE, type ObjectTable, rangeParameters } from './objects.ts'
-import { integerOf, onlyRow, type Row, textOf } from './values.ts'
+import { columnInteger, columnText, onlyRow, type StoreRow } from './values.ts'
 
 /** The position of a store. It changes atomically with a transaction. */
 export interface StorePosition {
@@ -15,7 +15,7 @@ export interface StorePosition {
   readonly historyBytes: number
 }
 
-export interface HistoryLimits {
+export interface StoreHistoryLimits {
   /** Keeps this many revisions, and everything younger than `ageMs`, whichever is more. */
   readonly revisions: number
   readonly ageMs: number
@@ -40,7 +40,7 @@ SELECT namespace, name, previous AS revision FROM (
 
 export class StoreHistory {
   readonly #objects: ObjectTable
-  readonly #limits: HistoryLimits
+  readonly #limits: StoreHistoryLimits
   readonly #append: StatementSync
   readonly #page: StatementSync
   readonly #first: StatementSync
@@ -49,7 +49,7 @@ export class StoreHistory {
   readonly #count: StatementSync
   readonly #sum: StatementSync
 
-  constructor(db: DatabaseSync, objects: ObjectTable, limits: HistoryLimits) {
+  constructor(db: DatabaseSync, objects: ObjectTable, limits: StoreHistoryLimits) {
     this.#objects = objects
     this.#limits = limits
     this.#append =
@@ -66,7 +66,7 @@ export class StoreHistory {
 
   /** Reads the whole table: once, when a store is opened. */
   bytes(): number {
-    return integerOf(onlyRow(this.#sum), 'bytes')
+    return columnInteger(onlyRow(this.#sum), 'bytes')
   }
 
   /**
@@ -92,7 +92,7 @@ export class StoreHistory {
 
   countAt(resource: string, range: ListRange, revision: number): number {
     const row = this.#count.get({ ...rangeParameters(resource, range), revision })
-    return row === undefined ? 0 : integerOf(row, 'count')
+    return row === undefined ? 0 : columnInteger(row, 'count')
   }
 
   /** Drops old events, within a write's transaction. */
@@ -104,25 +104,29 @@ export class StoreHistory {
       if (historyBytes <= maxBytes && oldest >= revision - Math.min(revisions, maxRevisions)) break
       const row = this.#first.get()
       if (row === undefined) break
-      const first = integerOf(row, 'revision')
+      const first = columnInteger(row, 'revision')
       const tooMuch = historyBytes > maxBytes || first <= revision - maxRevisions
-      const old = first <= revision - revisions && integerOf(row, 'time') <= nowMs - ageMs
+      const old = first <= revision - revisions && columnInteger(row, 'time') <= nowMs - ageMs
       if (!tooMuch && !old) break
       this.#drop.run(first)
       // Only this event needs the state before it.
-      this.#objects.dropBody(integerOf(row, 'previous'))
+      this.#objects.dropBody(columnInteger(row, 'previous'))
       oldest = first
-      historyBytes -= integerOf(row, 'previous_bytes')
+      historyBytes -= columnInteger(row, 'previous_bytes')
     }
     return { revision, oldest, historyBytes }
   }
 
-  #event(row: Row): StoreEvent {
-    const key = { resource: textOf(row, 'resource'), namespace: textOf(row, 'namespace'), name: textOf(row, 'name') }
-    const revision = integerOf(row, 'revision')
-    const before = integerOf(row, 'previous')
+  #event(row: StoreRow): StoreEvent {
+    const key = {
+      resource: columnText(row, 'resource'),
+      namespace: columnText(row, 'namespace'),
+      name: columnText(row, 'name'),
+    }
+    const revision = columnInteger(row, 'revision')
+    const before = columnInteger(row, 'previous')
     const previous = before === 0 ? undefined : this.#objects.stored(key, before).object
-    if (integerOf(row, 'deleted') === 1) {
+    if (columnInteger(row, 'deleted') === 1) {
       return { type: 'DELETED', ...key, revision, object: withRevision(previous ?? {}, revision), previous }
     }
     const type = previous === undefined ? 'ADDED' : 'MODIFIED'

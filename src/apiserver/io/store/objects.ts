@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { ListRange, ObjectKey, StoredObject } from '../../api/object-store.ts'
 import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
-import { bodyOf, integerOf, type Row, textOf } from './values.ts'
+import { columnBody, columnInteger, columnText, type StoreRow } from './values.ts'
 
 /** Objects are parsed once, so that a list's cost does not grow with their size. Cache size in bytes of JSON. */
 const REMEMBERED_BYTES = 32 * 1024 * 1024
@@ -45,7 +45,7 @@ export class ObjectTable {
   /** Revision of an object; 0 = there is none. */
   find({ resource, namespace, name }: ObjectKey): number {
     const row = this.#find.get(resource, namespace, name)
-    return row === undefined ? 0 : integerOf(row, 'revision')
+    return row === undefined ? 0 : columnInteger(row, 'revision')
   }
 
   get(key: ObjectKey): StoredObject | undefined {
@@ -60,7 +60,7 @@ export class ObjectTable {
 
   count(resource: string, range: ListRange): number {
     const row = this.#count.get(rangeParameters(resource, range))
-    return row === undefined ? 0 : integerOf(row, 'count')
+    return row === undefined ? 0 : columnInteger(row, 'count')
   }
 
   /** Stores the body of a revision and makes it the object's current one. */
@@ -83,21 +83,21 @@ export class ObjectTable {
     const key = { resource, namespace, name }
     const known = this.#remembered.get(revision)
     if (known !== undefined) return { ...key, revision, object: known }
-    const body = this.#bodyOf(revision)
+    const body = this.#columnBody(revision)
     const object = this.#bodies.decode(key, revision, body)
     this.#remembered.set(revision, object, { size: sizeOf(body) })
     return { ...key, revision, object }
   }
 
   /** From a row with namespace, name and revision. */
-  storedIn(resource: string, row: Row): StoredObject {
-    const key = { resource, namespace: textOf(row, 'namespace'), name: textOf(row, 'name') }
-    return this.stored(key, integerOf(row, 'revision'))
+  storedIn(resource: string, row: StoreRow): StoredObject {
+    const key = { resource, namespace: columnText(row, 'namespace'), name: columnText(row, 'name') }
+    return this.stored(key, columnInteger(row, 'revision'))
   }
 
   /** Size of a revision's body; 0 for revision 0. */
   bytes(revision: number): number {
-    return revision === 0 ? 0 : sizeOf(this.#bodyOf(revision))
+    return revision === 0 ? 0 : sizeOf(this.#columnBody(revision))
   }
 
   /** A transaction was rolled back: revisions after this one will be reused for other objects. */
@@ -105,9 +105,9 @@ export class ObjectTable {
     for (let revision = after + 1; revision <= through; revision++) this.#remembered.delete(revision)
   }
 
-  #bodyOf(revision: number): Body {
+  #columnBody(revision: number): Body {
     const row = this.#body.get(revision)
-    const body = row === undefined ? undefined : bodyOf(row, 'body')
+    const body = row === undefined ? undefined : columnBody(row, 'body')
     if (body === undefined) throw new StoreDamaged(`the object of revision ${revision} is missing`)
     return body
   }

@@ -9,9 +9,9 @@ import { openingFailure } from './errors.ts'
 import { syncDirectory } from './key.ts'
 import { createPrivateFile, type FileLock, lockStore } from './lock.ts'
 import { sealPlainBodies } from './reseal.ts'
-import { bodyOf, integerOf, onlyRow, singleValue } from './values.ts'
+import { columnBody, columnInteger, onlyRow, singleValue } from './values.ts'
 
-export const MEMORY = ':memory:'
+export const IN_MEMORY = ':memory:'
 /** Incremented with every table change that an older version could not read. */
 export const SCHEMA_VERSION = 2
 /** In the file header, "Prtc": distinguishes a store from other SQLite databases (sqlite.org/pragma.html#pragma_application_id). */
@@ -67,7 +67,7 @@ export function openDatabase(
   let lock = held
   let db: DatabaseSync | undefined
   try {
-    if (file !== MEMORY) {
+    if (file !== IN_MEMORY) {
       makePrivateDirectory(dirname(file))
       lock ??= lockStore(file)
       createPrivateFile(file)
@@ -75,7 +75,7 @@ export function openDatabase(
     }
     db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
     configure(db, maxBytes)
-    if (file !== MEMORY && singleValue(db, 'PRAGMA journal_mode') !== 'wal') {
+    if (file !== IN_MEMORY && singleValue(db, 'PRAGMA journal_mode') !== 'wal') {
       throw new UserError(`the file system of ${file} cannot keep a store safely`, 'name a file on a local disk')
     }
     const found = prepareSchema(db, file)
@@ -111,7 +111,7 @@ function prepareSchema(db: DatabaseSync, file: string): number {
       'name the file of a store, or one that does not exist yet',
     )
   }
-  const found = integerOf(onlyRow(db.prepare('SELECT schema FROM store')), 'schema')
+  const found = columnInteger(onlyRow(db.prepare('SELECT schema FROM store')), 'schema')
   if (found > SCHEMA_VERSION) {
     throw new UserError(
       `the store ${file} was written by a newer version of Portcullis (schema ${found}, this version knows ${SCHEMA_VERSION})`,
@@ -144,7 +144,7 @@ export function sealKeyCheck(db: DatabaseSync, bodies: ObjectBodies): void {
 
 /** A store contains a text sealed with its key, so that a wrong key is detected at startup and not at the first Secret. */
 function checkKey(db: DatabaseSync, file: string, bodies: ObjectBodies, hasKey: boolean): void {
-  const sealed = bodyOf(onlyRow(db.prepare('SELECT key_check FROM store')), 'key_check')
+  const sealed = columnBody(onlyRow(db.prepare('SELECT key_check FROM store')), 'key_check')
   if (!hasKey) {
     if (sealed === undefined) return
     throw new UserError(

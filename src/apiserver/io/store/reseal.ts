@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { ObjectKey } from '../../api/object-store.ts'
 import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
-import { bodyOf, integerOf, onlyRow, textOf } from './values.ts'
+import { columnBody, columnInteger, columnText, onlyRow } from './values.ts'
 
 /** Owners of all bodies: current ones, and those needed only by history. */
 const OWNERS = `
@@ -19,7 +19,7 @@ UNION SELECT previous, resource, namespace, name FROM events WHERE previous > 0`
  * @throws {StoreDamaged} if one cannot be opened, or belongs to no object: then nothing must be committed
  */
 export function resealBodies(db: DatabaseSync, from: ObjectBodies, to: ObjectBodies): number {
-  const all = integerOf(
+  const all = columnInteger(
     onlyRow(db.prepare("SELECT count(*) AS count FROM bodies WHERE typeof(body) = 'blob'")),
     'count',
   )
@@ -50,10 +50,14 @@ function rewrite(
   const write = db.prepare('UPDATE bodies SET body = ? WHERE revision = ?')
   let changed = 0
   for (const row of owners) {
-    const revision = integerOf(row, 'revision')
-    const key = { resource: textOf(row, 'resource'), namespace: textOf(row, 'namespace'), name: textOf(row, 'name') }
+    const revision = columnInteger(row, 'revision')
+    const key = {
+      resource: columnText(row, 'resource'),
+      namespace: columnText(row, 'namespace'),
+      name: columnText(row, 'name'),
+    }
     const found = read.get(revision)
-    const body = found === undefined ? undefined : bodyOf(found, 'body')
+    const body = found === undefined ? undefined : columnBody(found, 'body')
     if (body === undefined) throw new StoreDamaged(`the object of revision ${revision} is missing`)
     const next = change(key, revision, body)
     if (next === undefined) continue

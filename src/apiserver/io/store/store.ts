@@ -20,8 +20,8 @@ import { runningFailure } from './errors.ts'
 import { StoreHistory, type StorePosition, withRevision } from './history.ts'
 import type { FileLock } from './lock.ts'
 import { ObjectTable } from './objects.ts'
-import { MEMORY, openDatabase } from './open.ts'
-import { integerOf, onlyRow } from './values.ts'
+import { IN_MEMORY, openDatabase } from './open.ts'
+import { columnInteger, onlyRow } from './values.ts'
 import { StoreWatchers } from './watchers.ts'
 
 export interface SqliteStoreOptions {
@@ -62,7 +62,7 @@ const HISTORY_BYTES = 256 * 1024 * 1024
  * @throws {UserError} the file is unusable, another program's, a newer version's, in use, or sealed with another key
  */
 export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
-  const key = options.key ?? (options.file === MEMORY ? randomBytes(32) : undefined)
+  const key = options.key ?? (options.file === IN_MEMORY ? randomBytes(32) : undefined)
   const bodies = new ObjectBodies(key)
   const { db, lock } = openDatabase(options.file, bodies, key !== undefined, options.maxBytes, options.lock)
   return new OpenStore(db, lock, bodies, options)
@@ -101,7 +101,7 @@ class OpenStore implements SqliteStore {
     this.#move = db.prepare('UPDATE store SET revision = ?, oldest = ?')
     const row = onlyRow(db.prepare('SELECT revision, oldest FROM store'))
     const historyBytes = this.#history.bytes()
-    this.#position = { revision: integerOf(row, 'revision'), oldest: integerOf(row, 'oldest'), historyBytes }
+    this.#position = { revision: columnInteger(row, 'revision'), oldest: columnInteger(row, 'oldest'), historyBytes }
   }
 
   get revision(): number {

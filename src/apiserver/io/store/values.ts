@@ -3,22 +3,22 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { StoreDamaged } from './errors.ts'
 
-export type Row = Readonly<Record<string, SQLOutputValue>>
+export type StoreRow = Readonly<Record<string, SQLOutputValue>>
 
-export function textOf(row: Row, column: string): string {
+export function columnText(row: StoreRow, column: string): string {
   const value = row[column]
   if (typeof value !== 'string') throw damaged(column)
   return value
 }
 
-export function integerOf(row: Row, column: string): number {
+export function columnInteger(row: StoreRow, column: string): number {
   const value = row[column]
   if (typeof value !== 'number') throw damaged(column)
   return value
 }
 
 /** Text, or the bytes of a sealed body; undefined for NULL. */
-export function bodyOf(row: Row, column: string): string | Uint8Array | undefined {
+export function columnBody(row: StoreRow, column: string): string | Uint8Array | undefined {
   const value = row[column]
   if (value === null) return undefined
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) throw damaged(column)
@@ -32,7 +32,7 @@ export function singleValue(db: DatabaseSync, sql: string): SQLOutputValue | und
 }
 
 /** The row of a statement that always returns one. */
-export function onlyRow(statement: StatementSync): Row {
+export function onlyRow(statement: StatementSync): StoreRow {
   const row = statement.get()
   if (row === undefined) throw new StoreDamaged('a row is missing')
   return row

@@ -9,8 +9,8 @@ import {
   list,
   object,
   text,
-  textOf,
   time,
+  typedText,
 } from '../../../kit/api/json/json-schema.ts'
 import { labelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { AUTO_DEGRADE_RULES, AUTO_DEGRADE_UPSTREAM_RULES, autoDegradeNodesRules } from './cel.ts'
@@ -83,13 +83,13 @@ export const AUTO_DEGRADE_SCHEMA = checked(
 export const AUTO_DEGRADE_STATUS_SCHEMA = object(
   'What spec.degrade.auto sees and does.',
   {
-    phase: textOf<'Normal' | 'Suspect' | 'Degraded' | 'Unknown'>(
+    phase: typedText<'Normal' | 'Suspect' | 'Degraded' | 'Unknown'>(
       'Normal; Suspect, Degraded; or Unknown: too little is known for a decision.',
     ),
     reason: text('Why, as a sentence for people.'),
     since: time('When the phase began.'),
-    causes: list('What has begun: Nodes, Upstream.', textOf<'Nodes' | 'Upstream'>('A cause.')),
-    action: textOf<'Entered' | 'Shadow' | 'Stricter' | 'Overruled'>(
+    causes: list('What has begun: Nodes, Upstream.', typedText<'Nodes' | 'Upstream'>('A cause.')),
+    action: typedText<'Entered' | 'Shadow' | 'Stricter' | 'Overruled'>(
       'What was done about it: Entered, Shadow, Stricter or Overruled.',
     ),
     mode: text('The mode that was entered, or would have been in shadow mode.'),

@@ -8,4 +8,4 @@ import type { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 export type PodProtection = ValueOf<typeof POD_PROTECTION_SCHEMA>
 /** How the cell's pods are counted. */
 export type CellAggregation = NonNullable<PodProtection['aggregation']>
-export type UpdateTrigger = NonNullable<CellAggregation['updateTrigger']>
+export type UpdateTriggerSettings = NonNullable<CellAggregation['updateTrigger']>

@@ -11,8 +11,8 @@ import {
   open,
   type Schema,
   text,
-  textOf,
   time,
+  typedText,
 } from '../../../kit/api/json/json-schema.ts'
 import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
@@ -41,7 +41,7 @@ const protection = object(
   'What the replica does to protect pods.',
   {
     cell: text('spec.podProtection.cell.'),
-    state: textOf<'Judging' | 'Counting' | 'Starting' | 'Broken'>(
+    state: typedText<'Judging' | 'Counting' | 'Starting' | 'Broken'>(
       'Judging: it knows the PodProtectors; Counting: it also counts the pods; Starting; or Broken.',
     ),
     since: time('When the state began.'),

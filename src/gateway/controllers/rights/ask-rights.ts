@@ -3,12 +3,12 @@
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
-import { missingRightsMessage, type Right, reviewAttributes } from '../../core/identity/gateway-rights.ts'
+import { type GatewayRight, missingRightsMessage, reviewAttributes } from '../../core/identity/gateway-rights.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 
 export type RightsAnswer =
   | { readonly kind: 'granted' }
-  | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
+  | { readonly kind: 'missing'; readonly missing: readonly GatewayRight[]; readonly message: string }
   /** The credential itself is rejected (401). */
   | { readonly kind: 'rejected'; readonly message: string }
   /** No API server answered. */
@@ -19,7 +19,7 @@ export type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
 
 const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const IDENTITY_PATH = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
-const SELF_REVIEW: Right = {
+const SELF_REVIEW: GatewayRight = {
   verb: 'create',
   group: 'authorization.k8s.io',
   resource: 'selfsubjectaccessreviews',
@@ -28,7 +28,7 @@ const SELF_REVIEW: Right = {
 }
 
 /** Never rejects. */
-export async function askRights(call: RightsCall, rights: readonly Right[]): Promise<RightsAnswer> {
+export async function askRights(call: RightsCall, rights: readonly GatewayRight[]): Promise<RightsAnswer> {
   try {
     const missing = (await Promise.all(rights.map((right) => missingOf(call, right)))).flat()
     if (missing.length === 0) return { kind: 'granted' }
@@ -49,7 +49,7 @@ class NoVerdict extends Error {
   }
 }
 
-async function missingOf(call: RightsCall, right: Right): Promise<readonly Right[]> {
+async function missingOf(call: RightsCall, right: GatewayRight): Promise<readonly GatewayRight[]> {
   if (await isGranted(call, right)) return []
   if (right.orElse === undefined) return [right]
   const missing = (await Promise.all(right.orElse.map((part) => missingOf(call, part)))).flat()
@@ -57,7 +57,7 @@ async function missingOf(call: RightsCall, right: Right): Promise<readonly Right
   return missing.length === right.orElse.length ? [right] : missing
 }
 
-async function isGranted(call: RightsCall, right: Right): Promise<boolean> {
+async function isGranted(call: RightsCall, right: GatewayRight): Promise<boolean> {
   const { status, body } = await call(
     ACCESS_PATH,
     JSON.stringify({

@@ -7,7 +7,12 @@ import { clusterCharge } from '../../../kit/core/shares/charge.ts'
 import { REVIEW } from '../../../kube/core/answers/answer-limits.ts'
 import { KubeCallError } from '../../../kube/core/answers/call-errors.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { gatewayRights, isProtectionRight, type Right, requestsStillPass } from '../../core/identity/gateway-rights.ts'
+import {
+  type GatewayRight,
+  gatewayRights,
+  isProtectionRight,
+  requestsStillPass,
+} from '../../core/identity/gateway-rights.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
 import { type CallOneOf, callOneOf, type KubeAnswer } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -92,7 +97,7 @@ class RightsChecker {
   readonly #pace: RightsPace
   readonly #gate: ProbeGate<RightsChecker>
   #fingerprint: string
-  #rights: readonly Right[]
+  #rights: readonly GatewayRight[]
   #timer: NodeJS.Timeout | undefined
   #dueMs = Number.POSITIVE_INFINITY
   #askedMs = Number.NEGATIVE_INFINITY
@@ -253,7 +258,7 @@ class RightsChecker {
   }
 }
 
-function missingText(missing: readonly Right[]): string {
+function missingText(missing: readonly GatewayRight[]): string {
   if (!requestsStillPass(missing)) return 'the gateway lacks rights in a cluster: its requests are refused'
   const what = missing.some(isProtectionRight) ? 'pod protection' : 'what it does beside requests'
   return `the gateway lacks rights that ${what} needs in a cluster`
@@ -269,7 +274,7 @@ function messageOf(state: RightsState): string {
   return 'message' in state ? state.message : ''
 }
 
-function areAmong(rights: readonly Right[], known: readonly Right[]): boolean {
+function areAmong(rights: readonly GatewayRight[], known: readonly GatewayRight[]): boolean {
   const texts = new Set(known.map((right) => JSON.stringify(right)))
   return rights.every((right) => texts.has(JSON.stringify(right)))
 }
@@ -277,7 +282,7 @@ function areAmong(rights: readonly Right[], known: readonly Right[]): boolean {
 /** Changes whenever the answer may change. */
 function fingerprintOf(
   { client, endpoints }: Pick<CompiledCluster, 'client' | 'endpoints'>,
-  rights: readonly Right[],
+  rights: readonly GatewayRight[],
 ): string {
   const { cert, key, bearerToken, ca, serverName, insecure } = client
   const servers = endpoints.map(({ url }) => url)

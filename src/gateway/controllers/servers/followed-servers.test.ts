@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Logger } from '../../../kit/api/ports.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
@@ -95,7 +95,7 @@ function world(t: TestContext): World {
       for (let left = ms; left > 0; left -= 250) {
         nowMs += 250
         t.mock.timers.tick(250)
-        await nextTurn()
+        await yieldToEventLoop()
       }
     },
   }
@@ -270,7 +270,7 @@ async function asked(
     for (let left = change.waitMs; left > 0; left -= STEP_MS) {
       nowMs += STEP_MS
       t.mock.timers.tick(STEP_MS)
-      await nextTurn()
+      await yieldToEventLoop()
     }
   }
   followers.stop()

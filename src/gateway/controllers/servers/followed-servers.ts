@@ -4,7 +4,7 @@
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { ClosableClient } from '../../../kube/api/object-client.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { NO_ADDRESSES, type ServerAddresses, SLICE } from '../../core/cluster/compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, FollowedServer } from '../../core/cluster/compiled-cluster.ts'
 import {
@@ -50,7 +50,7 @@ export class FollowedServers {
     this.#deps = deps
     const { clock, log } = deps
     this.#lookUps = new WorkQueue({
-      turn: (key) => this.#lookUp(key),
+      reconcile: (key) => this.#lookUp(key),
       onError: (_, error) => log.error('the addresses of a server could not be put in force', { error }),
       clock,
       random: Math.random,
@@ -122,7 +122,7 @@ export class FollowedServers {
     entry.stop()
   }
 
-  async #lookUp(key: string): Promise<TurnOutcome> {
+  async #lookUp(key: string): Promise<ReconcileOutcome> {
     const nextMs = await this.#byKey.get(key)?.lookUp()
     if (nextMs !== undefined) this.#lookUps.add(key, nextMs)
     return 'done'

@@ -10,7 +10,7 @@ import { EventRecorder, involvedIn } from '../../../kube/controllers/events/even
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
 import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
 import { afterFailedWrite } from '../../../kube/controllers/kernel/object-patch.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import type { SourceError } from '../../api/resource-source.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../api/upstream-cluster-kind.ts'
@@ -117,7 +117,7 @@ class ClusterStatuses implements ClusterStatusController {
     this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs, deps.adminAddress)
     this.#events = new EventRecorder({ replica, clock, log })
     this.#queue = new WorkQueue({
-      turn: (cluster) => this.#turn(cluster),
+      reconcile: (cluster) => this.#reconcile(cluster),
       clock,
       random: () => deps.random(),
       limit: this.#pace.writes,
@@ -193,7 +193,7 @@ class ClusterStatuses implements ClusterStatusController {
 
   // === one cluster's turn ===
 
-  async #turn(name: string): Promise<TurnOutcome> {
+  async #reconcile(name: string): Promise<ReconcileOutcome> {
     const known = this.#known.get(name)
     if (known === undefined || this.#stopped) return 'done'
     const { clock } = this.#deps
@@ -244,7 +244,7 @@ class ClusterStatuses implements ClusterStatusController {
     known: KnownCluster,
     before: UpstreamClusterStatus | undefined,
     wanted: UpstreamClusterStatus,
-  ): Promise<TurnOutcome> {
+  ): Promise<ReconcileOutcome> {
     const { client, log } = this.#deps
     try {
       const answer = await client.update(UPSTREAM_CLUSTERS, { ...known.object, status: wanted }, 'status')

@@ -5,9 +5,9 @@ import type { SourceError } from '../../api/resource-source.ts'
 import { type CellClocks, certainSkewMs } from '../../core/clocks/cell-clock.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import {
+  type GatewayRight,
   isProtectionRight,
   missingRightsMessage,
-  type Right,
   requestsStillPass,
 } from '../../core/identity/gateway-rights.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
@@ -48,7 +48,7 @@ export interface GatheringDeps {
 /** A RightsFact with the missing rights. */
 export type ClusterRights =
   | Exclude<RightsFact, { readonly kind: 'missing' }>
-  | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
+  | { readonly kind: 'missing'; readonly missing: readonly GatewayRight[]; readonly message: string }
 
 /** @param inForce metadata.generation that all threads have in force; 0 = none */
 export function gatherFacts(

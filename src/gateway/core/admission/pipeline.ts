@@ -1,5 +1,5 @@
 // Admission: every filter in order. The request path and `explain` each run it with their own set of filters. Only this file makes a
-// Permit, and nothing is forwarded without one.
+// PermitOf, and nothing is forwarded without one.
 
 import { isRefusal, type Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { Admission, Filter } from './filter.ts'
@@ -8,7 +8,7 @@ import { FILTER_ORDER, type FilterName, type FilterSet } from './order.ts'
 declare const ADMITTED: unique symbol
 
 /** A request that passed every filter; what they took is released through held.ts. */
-export type Permit<A extends Admission> = A & { readonly [ADMITTED]: true }
+export type PermitOf<A extends Admission> = A & { readonly [ADMITTED]: true }
 
 /** @typeParam Later a promise, if a filter of the set may have to wait */
 export class Pipeline<A extends Admission, Later extends object = never> {
@@ -19,7 +19,7 @@ export class Pipeline<A extends Admission, Later extends object = never> {
   }
 
   /** Runs the remaining filters. A promise = one of them has to wait: pass its result to `resume`. */
-  run(admission: A): Permit<A> | Refusal | Later {
+  run(admission: A): PermitOf<A> | Refusal | Later {
     for (; admission.passed < this.#filters.length; admission.passed++) {
       const outcome = this.#filters[admission.passed]?.check(admission)
       if (outcome === undefined) continue
@@ -29,7 +29,7 @@ export class Pipeline<A extends Admission, Later extends object = never> {
   }
 
   /** Continues after the filter that had to wait. */
-  resume(admission: A, refusal: Refusal | undefined): Permit<A> | Refusal | Later {
+  resume(admission: A, refusal: Refusal | undefined): PermitOf<A> | Refusal | Later {
     if (refusal !== undefined && !this.#isShadowed(admission, refusal)) return refusal
     admission.passed++
     return this.run(admission)

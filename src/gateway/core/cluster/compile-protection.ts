@@ -3,7 +3,11 @@
 import { type Complete, complete, fieldOf, type Schema } from '../../../kit/api/json/json-schema.ts'
 import { isEmptySelector } from '../../../kit/api/validation/label-selector-checks.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
-import type { CellAggregation, PodProtection, UpdateTrigger } from '../../api/upstream-cluster/cluster-protection.ts'
+import type {
+  CellAggregation,
+  PodProtection,
+  UpdateTriggerSettings,
+} from '../../api/upstream-cluster/cluster-protection.ts'
 import { POD_PROTECTION_SCHEMA } from '../../api/upstream-cluster/cluster-protection-schema.ts'
 import type { ScaleProtection } from '../../api/upstream-cluster/scale-protection.ts'
 import { SCALE_PROTECTION_SCHEMA } from '../../api/upstream-cluster/scale-protection-schema.ts'
@@ -47,7 +51,7 @@ function compileTrigger({
   namespace,
   name,
   intervalSeconds,
-}: Complete<UpdateTrigger>): CompiledAggregation['updateTrigger'] {
+}: Complete<UpdateTriggerSettings>): CompiledAggregation['updateTrigger'] {
   return { namespace, name, intervalMs: intervalSeconds * SECOND_MS }
 }
 

@@ -10,7 +10,7 @@ import { assumeUser } from '../identity/assume-user.ts'
 import { freshLimits } from '../limits/limits.ts'
 import type { ListSizes } from '../list-cost/list-sizes.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import { USUAL_WEIGHT, weightOf } from '../shares/weight.ts'
+import { shareWeight, USUAL_WEIGHT } from '../shares/weight.ts'
 import { type EvaluationInput, evaluateRequest, servingEndpoints } from './evaluate-request.ts'
 
 export type ExplainInput = EvaluationInput
@@ -78,7 +78,7 @@ function shareOf(
 ): ExplainOutput['share'] {
   const sender = impersonator === '' ? assumeUser(user, groups) : assumeUser(impersonator, undefined)
   if (sender.name !== ANONYMOUS_USER) {
-    const { source, weight } = userCharge(cluster.name, sender.name, weightOf(cluster.weights, sender))
+    const { source, weight } = userCharge(cluster.name, sender.name, shareWeight(cluster.weights, sender))
     return { source, weight }
   }
   return remoteAddress === '' ? null : { source: addressCharge(remoteAddress).source, weight: USUAL_WEIGHT }

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import {
+  type GatewayRight,
   gatewayRights,
   missingRightsMessage,
-  type Right,
   requestsStillPass,
   reviewAttributes,
 } from './gateway-rights.ts'
@@ -42,11 +42,11 @@ function granted(file: string, name: string): readonly string[] {
   )
 }
 
-function same(rights: readonly Right[], ...roles: (readonly string[])[]): void {
+function same(rights: readonly GatewayRight[], ...roles: (readonly string[])[]): void {
   assert.deepEqual(new Set(asked(rights)), new Set(roles.flat()))
 }
 
-function asked(rights: readonly Right[]): string[] {
+function asked(rights: readonly GatewayRight[]): string[] {
   return rights.map(
     ({ verb, group, resource, namespace, name = '' }) => `${verb} ${group}/${resource} ${namespace} ${name}`,
   )

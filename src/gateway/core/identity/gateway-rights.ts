@@ -2,7 +2,7 @@
 // each one in the cluster, and reports missing ones with the file that grants them.
 
 /** One SelfSubjectAccessReview. */
-export interface Right {
+export interface GatewayRight {
   readonly verb: string
   /** '' is the core group. */
   readonly group: string
@@ -15,7 +15,7 @@ export interface Right {
   /** The file of this repository that grants it. */
   readonly file: string
   /** A set of rights that can replace this one. Default: nothing replaces it. */
-  readonly orElse?: readonly Right[]
+  readonly orElse?: readonly GatewayRight[]
 }
 
 /** The parts of a CompiledCluster that decide which rights are needed. */
@@ -47,11 +47,11 @@ const AUTHENTICATION = 'authentication.k8s.io'
  */
 const EXTRA_KEYS = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid']
 
-function right(verb: string, group: string, resource: string, file: string, namespace = ''): Right {
+function right(verb: string, group: string, resource: string, file: string, namespace = ''): GatewayRight {
   return { verb, group, resource, namespace, file }
 }
 
-const USER_RIGHTS: readonly Right[] = [
+const USER_RIGHTS: readonly GatewayRight[] = [
   right('impersonate', '', 'users', USER_FILE),
   right('impersonate', '', 'groups', USER_FILE),
   right('impersonate', '', 'serviceaccounts', USER_FILE),
@@ -69,18 +69,20 @@ const USER_RIGHTS: readonly Right[] = [
   right('create', 'authorization.k8s.io', 'subjectaccessreviews', USER_FILE),
 ]
 
-const PROTECTION_RIGHTS: readonly Right[] = [
+const PROTECTION_RIGHTS: readonly GatewayRight[] = [
   ...['get', 'list', 'watch'].map((verb) => right(verb, '', 'pods', WORKER_FILE)),
   ...['get', 'create', 'patch'].map((verb) => right(verb, '', 'events', WORKER_FILE)),
 ]
 
-const NODE_RIGHTS: readonly Right[] = ['get', 'list', 'watch'].map((verb) => right(verb, '', 'nodes', NODES_FILE))
+const NODE_RIGHTS: readonly GatewayRight[] = ['get', 'list', 'watch'].map((verb) =>
+  right(verb, '', 'nodes', NODES_FILE),
+)
 
-const SLICE_RIGHTS: readonly Right[] = ['list', 'watch'].map((verb) =>
+const SLICE_RIGHTS: readonly GatewayRight[] = ['list', 'watch'].map((verb) =>
   right(verb, 'discovery.k8s.io', 'endpointslices', SLICES_FILE, 'default'),
 )
 
-const SCALE_RIGHTS: readonly Right[] = [
+const SCALE_RIGHTS: readonly GatewayRight[] = [
   ...['deployments', 'statefulsets', 'replicasets'].map((resource) => right('get', 'apps', resource, SCALE_FILE)),
   right('list', 'apps', 'replicasets', SCALE_FILE),
   right('get', '', 'replicationcontrollers', SCALE_FILE),
@@ -88,7 +90,7 @@ const SCALE_RIGHTS: readonly Right[] = [
 ]
 
 /** All rights that are needed in a cluster. */
-export function gatewayRights(scope: RightsScope): readonly Right[] {
+export function gatewayRights(scope: RightsScope): readonly GatewayRight[] {
   const { protection, autoscaler, degrade, scaleProtection, followsSlice } = scope
   const scale = scaleProtection === undefined ? [] : SCALE_RIGHTS
   const slices = followsSlice === true ? SLICE_RIGHTS : []
@@ -96,7 +98,7 @@ export function gatewayRights(scope: RightsScope): readonly Right[] {
   return [...USER_RIGHTS, ...protectionRights(protection), ...others]
 }
 
-function protectionRights(protection: RightsScope['protection']): readonly Right[] {
+function protectionRights(protection: RightsScope['protection']): readonly GatewayRight[] {
   if (protection === undefined) return []
   const namespace = protection.aggregation.updateTrigger?.namespace
   if (namespace === undefined) return PROTECTION_RIGHTS
@@ -104,19 +106,19 @@ function protectionRights(protection: RightsScope['protection']): readonly Right
   return [...PROTECTION_RIGHTS, ...trigger]
 }
 
-function autoscalerRights(autoscaler: RightsScope['autoscaler']): readonly Right[] {
+function autoscalerRights(autoscaler: RightsScope['autoscaler']): readonly GatewayRight[] {
   if (autoscaler === undefined) return []
   const { namespace, name } = autoscaler
   return ['list', 'watch'].map((verb) => ({ ...right(verb, '', 'configmaps', AUTOSCALER_FILE, namespace), name }))
 }
 
 /** Both watch the nodes, and so does recovery from a mode entered for another reason. */
-function nodeRights(degrade: RightsScope['degrade']): readonly Right[] {
+function nodeRights(degrade: RightsScope['degrade']): readonly GatewayRight[] {
   return degrade?.auto === undefined && degrade?.recovery === undefined ? [] : NODE_RIGHTS
 }
 
 /** Whether only pod protection needs it. */
-export function isProtectionRight({ file }: Right): boolean {
+export function isProtectionRight({ file }: GatewayRight): boolean {
   return file === WORKER_FILE
 }
 
@@ -124,7 +126,7 @@ export function isProtectionRight({ file }: Right): boolean {
  * Whether only features beside the request path (pod protection, scale write checks, the fleet view) lack rights, so that users' requests
  * still pass.
  */
-export function requestsStillPass(missing: readonly Right[]): boolean {
+export function requestsStillPass(missing: readonly GatewayRight[]): boolean {
   return missing.length > 0 && missing.every(({ file }) => file !== USER_FILE)
 }
 
@@ -135,7 +137,7 @@ export function reviewAttributes({
   resource,
   namespace,
   name: objectName,
-}: Right): Readonly<Record<string, string>> {
+}: GatewayRight): Readonly<Record<string, string>> {
   const slash = resource.indexOf('/')
   const name = slash < 0 ? resource : resource.slice(0, slash)
   const subresource = slash < 0 ? '' : resource.slice(slash + 1)
@@ -153,7 +155,7 @@ export function reviewAttributes({
  * `user "gw" may not impersonate users, groups; may not create tokenreviews.authentication.k8s.io: apply deploy/rbac/...`.
  * @param user the gateway's name in that cluster; '' = unknown
  */
-export function missingRightsMessage(missing: readonly Right[], user: string): string {
+export function missingRightsMessage(missing: readonly GatewayRight[], user: string): string {
   const files = [...new Set(missing.map(({ file }) => file))]
   const texts = files.map((file) => {
     const refusals = refusalsOf(missing.filter((one) => one.file === file))
@@ -164,7 +166,7 @@ export function missingRightsMessage(missing: readonly Right[], user: string): s
   return `${who} ${texts.join('; it ')}${rename}`
 }
 
-function refusalsOf(missing: readonly Right[]): string[] {
+function refusalsOf(missing: readonly GatewayRight[]): string[] {
   const resources = new Map<string, string[]>()
   for (const { verb, group, resource, namespace, name } of missing) {
     const where = namespace === '' ? '' : ` in namespace ${namespace}`

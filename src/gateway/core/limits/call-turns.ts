@@ -2,7 +2,7 @@
 // source that is alone may use nearly all of the capacity.
 
 import { Budget } from '../../../kit/api/limits/budget.ts'
-import { Queued, TurnQueue, type TurnSource } from '../../../kit/core/queues/turn-queue.ts'
+import { Queued, type QueueSource, RoundRobinQueue } from '../../../kit/core/queues/round-robin-queue.ts'
 
 /** clientConfig.qps and burst; a `qps` of 0 means no limit. */
 export interface CallRate {
@@ -58,7 +58,7 @@ export class CallTurns {
   /** The rate that #budget was made for. */
   #rate: CallRate | undefined
   /** A source's holding is its number of calls in flight. */
-  readonly #queue: TurnQueue<Turn> = new TurnQueue()
+  readonly #queue: RoundRobinQueue<Turn> = new RoundRobinQueue()
   /** Average time between two completions while others waited; 0 = unknown. */
   #endEveryMs = 0
   /** Completions since then, while others waited. */
@@ -128,11 +128,11 @@ export class CallTurns {
   }
 
   /** The first waiting source that may have another call in flight. */
-  #next(): TurnSource | undefined {
+  #next(): QueueSource | undefined {
     return this.#queue.held < this.#maxInFlight ? this.#queue.first(this.#admits) : undefined
   }
 
-  readonly #admits = ({ held, weight }: TurnSource): boolean => {
+  readonly #admits = ({ held, weight }: QueueSource): boolean => {
     const free = this.#maxInFlight - this.#queue.held
     // At most the number of free slots times its weight, so there is always room for others. Each source gets one reserved slot.
     return held === 0 || (held < free * weight && free > this.#kept)

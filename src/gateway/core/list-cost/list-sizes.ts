@@ -3,7 +3,7 @@
 
 import type { ListAnswer, ListRequest, ListSize } from '../../api/list-request.ts'
 import { BYTES_PER_SEAT } from './seats.ts'
-import { EVERYTHING, isNarrow, type SelectorShape } from './selector-shape.ts'
+import { isNarrow, type SelectorShape, WHOLE_LIST } from './selector-shape.ts'
 
 /** Minimum items of a page to estimate item size: a single unusual object must not decide. */
 const SAMPLE = 50
@@ -53,9 +53,9 @@ export class ListSizes {
     if (entries === undefined) return undefined
     const { shape } = list
     const entry = entryOf(entries, apiGroup, namespace, shape)
-    if (shape === EVERYTHING || isNarrow(shape)) return entry
+    if (shape === WHOLE_LIST || isNarrow(shape)) return entry
     // An exclusion is about as large as everything: otherwise every other exclusion would be an unknown list.
-    const everything = entryOf(entries, apiGroup, namespace, EVERYTHING)
+    const everything = entryOf(entries, apiGroup, namespace, WHOLE_LIST)
     return entry === undefined || (everything?.bytes ?? 0) > entry.bytes ? everything : entry
   }
 
@@ -153,8 +153,8 @@ function entryOf(
 }
 
 function goesBefore(a: Entry, b: Entry): boolean {
-  const aSelects = a.shape !== EVERYTHING
-  return aSelects === (b.shape !== EVERYTHING) ? a.seenMs < b.seenMs : aSelects
+  const aSelects = a.shape !== WHOLE_LIST
+  return aSelects === (b.shape !== WHOLE_LIST) ? a.seenMs < b.seenMs : aSelects
 }
 
 /** Clocks may be set in either direction. */

@@ -9,10 +9,10 @@ const MAX_READ = 4096
 const OTHER = 'fields'
 const OTHER_EXCLUSION = 'fields!'
 
-/** EVERYTHING, or the common form of the selectors. */
+/** WHOLE_LIST, or the common form of the selectors. */
 export type SelectorShape = string
 
-export const EVERYTHING: SelectorShape = ''
+export const WHOLE_LIST: SelectorShape = ''
 
 /** @param fieldSelector as in RequestInfo; likewise `labelSelector` */
 export function selectorShape(fieldSelector: string, labelSelector: string): SelectorShape {

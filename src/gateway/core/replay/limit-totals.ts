@@ -1,7 +1,7 @@
 // Counts how many requests each limit refused, and would refuse. The log does not say how full a limit was at its beginning, and for as
 // long as a client stays above its rate, a fraction of a token decides which of two requests is refused. So only totals are reported.
 
-import { type Comparison, limitsOf } from './outcome.ts'
+import { type ReplayComparison, refusingLimits } from './outcome.ts'
 
 export interface LimitTotal {
   readonly cluster: string
@@ -19,9 +19,9 @@ const OTHERS = '(others)'
 export class LimitTotals {
   readonly #totals = new Map<string, { cluster: string; limit: string; refused: number; wouldRefuse: number }>()
 
-  add(cluster: string, { was, wouldBe }: Comparison): void {
-    for (const limit of limitsOf(was)) this.#totalOf(cluster, limit).refused++
-    for (const limit of limitsOf(wouldBe)) this.#totalOf(cluster, limit).wouldRefuse++
+  add(cluster: string, { was, wouldBe }: ReplayComparison): void {
+    for (const limit of refusingLimits(was)) this.#totalOf(cluster, limit).refused++
+    for (const limit of refusingLimits(wouldBe)) this.#totalOf(cluster, limit).wouldRefuse++
   }
 
   /** The most frequent refusals first. */

@@ -6,7 +6,7 @@ import type { LogEntry } from './log-entry.ts'
 
 type Asked = AlsoAsked['filter']
 
-export interface Outcome {
+export interface ReplayOutcome {
   /** RefusalReason; '' = forwarded. */
   readonly refused: string
   /** The rule or limit that refuses it, or ''. */
@@ -15,9 +15,9 @@ export interface Outcome {
   readonly shadow: readonly string[]
 }
 
-export interface Comparison {
-  readonly was: Outcome
-  readonly wouldBe: Outcome
+export interface ReplayComparison {
+  readonly was: ReplayOutcome
+  readonly wouldBe: ReplayOutcome
   /** Another check is involved (a PodProtector, the body), and is assumed to decide as in the log. */
   readonly assumed: boolean
 }
@@ -71,11 +71,11 @@ export function isEvaluable({ user, cluster, reason }: LogEntry): boolean {
   return user !== '' || reason === 'unknown-cluster' || (cluster === '' && reason === 'request-info')
 }
 
-export function outcomeOfLog({ reason, refusedBy, shadow }: LogEntry): Outcome {
+export function outcomeOfLog({ reason, refusedBy, shadow }: LogEntry): ReplayOutcome {
   return { refused: reason, rule: refusedBy, shadow }
 }
 
-export function compare(was: Outcome, { refusal, shadow, alsoAsked }: Evaluation): Comparison {
+export function compare(was: ReplayOutcome, { refusal, shadow, alsoAsked }: Evaluation): ReplayComparison {
   if (refusal !== undefined && refusal.refused !== 'no-endpoint') {
     return { was, wouldBe: { refused: refusal.refused, rule: refusal.rule, shadow }, assumed: false }
   }
@@ -110,12 +110,12 @@ function askedOf(filter: Asked, alsoAsked: readonly AlsoAsked[]): AlsoAsked | un
 }
 
 /** Whether the client would get another response: a different rule with the same reason does not count. */
-export function isChange({ was, wouldBe }: Comparison): boolean {
+export function isChange({ was, wouldBe }: ReplayComparison): boolean {
   return was.refused !== wouldBe.refused
 }
 
 /** Whether shadow mode would report something else. */
-export function isShadowChange({ was, wouldBe }: Comparison): boolean {
+export function isShadowChange({ was, wouldBe }: ReplayComparison): boolean {
   return was.shadow.length !== wouldBe.shadow.length || was.shadow.some((name) => !wouldBe.shadow.includes(name))
 }
 
@@ -123,7 +123,7 @@ export function isShadowChange({ was, wouldBe }: Comparison): boolean {
  * Whether the only difference is a limit's refusal, so that nothing can be said of this single request. A rule evaluated before the limits
  * is a change in any case.
  */
-export function dependsOnLimit({ was, wouldBe }: Comparison): boolean {
+export function dependsOnLimit({ was, wouldBe }: ReplayComparison): boolean {
   const [before, after] = [was.refused, wouldBe.refused]
   if (LIMITS.has(before)) return LIMITS.has(after) || isPastLimits(after)
   return LIMITS.has(after) && isPastLimits(before)
@@ -135,21 +135,21 @@ function isPastLimits(refused: string): boolean {
 }
 
 /** The limits that refuse it, or would in shadow mode. */
-export function limitsOf({ refused, rule, shadow }: Outcome): string[] {
+export function refusingLimits({ refused, rule, shadow }: ReplayOutcome): string[] {
   const shadowed = shadow.filter((name) => name.startsWith(SHADOW_OF_LIMITS))
   return LIMITS.has(refused) ? [rule, ...shadowed] : shadowed
 }
 
 /** Drops what limits report in shadow mode. */
-export function withoutShadowOfLimits({ was, wouldBe, assumed }: Comparison): Comparison {
-  const rest = (outcome: Outcome): Outcome => {
+export function withoutShadowOfLimits({ was, wouldBe, assumed }: ReplayComparison): ReplayComparison {
+  const rest = (outcome: ReplayOutcome): ReplayOutcome => {
     return { ...outcome, shadow: outcome.shadow.filter((name) => !name.startsWith(SHADOW_OF_LIMITS)) }
   }
   return { was: rest(was), wouldBe: rest(wouldBe), assumed }
 }
 
 /** `forward`, or `refuse REASON (RULE)`. */
-export function outcomeText({ refused, rule }: Outcome): string {
+export function outcomeText({ refused, rule }: ReplayOutcome): string {
   if (refused === '') return 'forward'
   return rule === '' ? `refuse ${refused}` : `refuse ${refused} (${rule})`
 }

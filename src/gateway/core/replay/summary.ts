@@ -4,11 +4,11 @@
 import { type LimitTotal, LimitTotals } from './limit-totals.ts'
 import type { LogEntry } from './log-entry.ts'
 import {
-  type Comparison,
   dependsOnLimit,
   isChange,
   isShadowChange,
   outcomeText,
+  type ReplayComparison,
   withoutShadowOfLimits,
 } from './outcome.ts'
 
@@ -88,7 +88,7 @@ export class ReplaySummarizer {
   }
 
   /** @param comparison undefined = nothing can be predicted for the request */
-  add(entry: LogEntry, late: boolean, comparison: Comparison | undefined, message: string): void {
+  add(entry: LogEntry, late: boolean, comparison: ReplayComparison | undefined, message: string): void {
     this.#requests++
     this.#fromMs = Math.min(this.#fromMs, entry.startMs)
     this.#toMs = Math.max(this.#toMs, entry.startMs)
@@ -104,7 +104,7 @@ export class ReplaySummarizer {
     } else this.#compare(entry, comparison, message)
   }
 
-  #compare(entry: LogEntry, comparison: Comparison, message: string): void {
+  #compare(entry: LogEntry, comparison: ReplayComparison, message: string): void {
     const { was, wouldBe } = comparison
     if (this.#totalsOnly && dependsOnLimit(comparison)) return
     if (isChange(comparison)) count(this.#changes, entry, outcomeText(was), outcomeText(wouldBe), message)

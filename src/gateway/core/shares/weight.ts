@@ -8,7 +8,7 @@ import { anyInList, inList } from '../policy/match-list.ts'
 export const USUAL_WEIGHT = 1
 
 /** The first matching rule decides. */
-export function weightOf(
+export function shareWeight(
   weights: readonly CompiledWeight[],
   { name, groups }: Pick<UserInfo, 'name' | 'groups'>,
 ): number {

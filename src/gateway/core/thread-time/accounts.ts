@@ -2,7 +2,7 @@
 // any in the last second or two.
 
 import type { Charge } from '../../../kit/api/stream.ts'
-import type { Holder } from '../../../kit/core/shares/shares.ts'
+import type { ShareHolder } from '../../../kit/core/shares/shares.ts'
 import { MOST_OF_A_THREAD, type ShareReport } from '../../../kit/core/shares/shares-report.ts'
 import { Fifo } from './fifo.ts'
 
@@ -27,9 +27,9 @@ export class Account {
   /** Thread time used in the last second or so, as of `atMs`. */
   usedMs = 0
   atMs: number
-  /** The turn of the event loop in which `turnMs` was used. */
-  turn = -1
-  turnMs = 0
+  /** The iteration of the event loop in which `iterationMs` was used. */
+  iteration = -1
+  iterationMs = 0
   /** Whether its weight is in the sum over the sources that share the thread. */
   counted = false
   /** False once closed: its holder must ask for a new one. */
@@ -132,7 +132,7 @@ export class Accounts {
   /** The largest users of the last second. */
   report(nowMs: number): ShareReport[] {
     return [true, false].map((known) => {
-      const all: Holder[] = []
+      const all: ShareHolder[] = []
       let held = 0
       for (const account of this.#open.values()) {
         if (account.known !== known) continue

@@ -20,23 +20,23 @@ const WORDS = BUCKETS + BOUNDS_MS.length + 1
 const COLUMN_WORDS = Math.ceil(WORDS / 16) * 16
 
 /** Counts of all threads since the start, modulo 2^32. Can be posted to a thread. */
-export interface AnswerMemory {
+export interface AnswerCountMemory {
   readonly words: Int32Array<SharedArrayBuffer>
   /** Number of threads that count in it. */
   readonly columns: number
 }
 
-export function createAnswerMemory(columns: number): AnswerMemory {
+export function createAnswerCountMemory(columns: number): AnswerCountMemory {
   const bytes = columns * COLUMN_WORDS * Int32Array.BYTES_PER_ELEMENT
   return { words: new Int32Array(new SharedArrayBuffer(bytes)), columns }
 }
 
 /** One thread's counts. No other thread writes its column. */
 export class AnswerColumn {
-  readonly memory: AnswerMemory
+  readonly memory: AnswerCountMemory
   readonly #base: number
 
-  constructor(memory: AnswerMemory, thread: number) {
+  constructor(memory: AnswerCountMemory, thread: number) {
     this.memory = memory
     this.#base = thread * COLUMN_WORDS
   }
@@ -74,7 +74,7 @@ function bucketOf(ms: number): number {
 }
 
 /** The counts of all threads. */
-export function sumOfColumns({ words, columns }: AnswerMemory): Int32Array {
+export function sumOfColumns({ words, columns }: AnswerCountMemory): Int32Array {
   const sum = new Int32Array(WORDS)
   for (let column = 0; column < columns; column++) {
     const base = column * COLUMN_WORDS

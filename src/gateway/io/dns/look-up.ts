@@ -42,15 +42,15 @@ export async function lookUp(name: string, options: LookUpOptions = {}): Promise
   return { v4: addressesOf(v4), v6: addressesOf(v6), ttlSeconds, message }
 }
 
-interface Family {
+interface AddressFamily {
   readonly records: readonly RecordWithTtl[]
   /** Why no address is known; '' = one is. */
   readonly message: string
 }
 
-const NOTHING: Family = { records: [], message: '' }
+const NOTHING: AddressFamily = { records: [], message: '' }
 
-async function family(answer: Promise<readonly RecordWithTtl[]>): Promise<Family> {
+async function family(answer: Promise<readonly RecordWithTtl[]>): Promise<AddressFamily> {
   try {
     return { records: await answer, message: '' }
   } catch (error) {
@@ -59,7 +59,7 @@ async function family(answer: Promise<readonly RecordWithTtl[]>): Promise<Family
   }
 }
 
-function addressesOf({ records, message }: Family): readonly string[] | undefined {
+function addressesOf({ records, message }: AddressFamily): readonly string[] | undefined {
   return message === '' ? records.map(({ address }) => address) : undefined
 }
 

@@ -1,7 +1,7 @@
 // Keeps a last good state on disk: records by name, of which only changed ones are resealed, in slices; written after changes, at most once a second,
 // and less often if writes take long; also periodically while nothing changes, so that the time in the file says when the state was current.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { LastGoodFile } from './file.ts'
@@ -175,7 +175,7 @@ export class LastGoodKeeper {
       if (value === undefined) this.#records.delete(name)
       else this.#records.set(name, this.#file.seal(value))
       if (performance.now() < sliceEnd) continue
-      await nextTurn()
+      await yieldToEventLoop()
       sliceEnd = performance.now() + SLICE_MS
     }
   }

@@ -6,7 +6,7 @@ import type { Charge } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
-import { turns } from '../turns/thread-turns.ts'
+import { threadScheduler } from '../scheduling/thread-scheduler.ts'
 import type { Http1OpenHead } from './http1-open-head.ts'
 
 /** Bytes passed to the parser at once: initially a handful of requests, more while they are cheap. */
@@ -96,7 +96,7 @@ export class Http1Feed implements Waiter {
     this.#kept = []
     this.#few = NOTHING
     this.#fewBytes = 0
-    turns.keptBytes -= rest.length
+    threadScheduler.keptBytes -= rest.length
     return rest
   }
 
@@ -104,12 +104,12 @@ export class Http1Feed implements Waiter {
     const chunk = this.#gather(read)
     if (chunk === undefined) return
     this.#kept.push(chunk)
-    turns.keptBytes += chunk.length
+    threadScheduler.keptBytes += chunk.length
     if (this.#kept.length === 1 && !this.#held) {
       const nowMs = performance.now()
-      if (turns.begin(this.#accountNow(nowMs), nowMs)) {
-        const endMs = this.#parseKept(nowMs, turns.untilMs)
-        turns.charge(this.#accountNow(endMs), nowMs, endMs)
+      if (threadScheduler.begin(this.#accountNow(nowMs), nowMs)) {
+        const endMs = this.#parseKept(nowMs, threadScheduler.untilMs)
+        threadScheduler.charge(this.#accountNow(endMs), nowMs, endMs)
       }
     }
     if (this.#kept.length === 0) return
@@ -136,7 +136,7 @@ export class Http1Feed implements Waiter {
   #enqueue(): void {
     if (this.#inQueue) return
     this.#inQueue = true
-    turns.wait(this.#accountNow(performance.now()), this)
+    threadScheduler.wait(this.#accountNow(performance.now()), this)
   }
 
   /** Called by the thread's scheduler. */
@@ -179,7 +179,7 @@ export class Http1Feed implements Waiter {
     const first = this.#kept[0] ?? NOTHING
     const least = this.#counted?.head.isInLarge === true ? LEAST_LARGE_BYTES : LEAST_PIECE
     const piece = first.subarray(0, Math.max(least, this.#piece))
-    turns.keptBytes -= piece.length
+    threadScheduler.keptBytes -= piece.length
     if (piece.length === first.length) this.#kept.shift()
     else this.#kept[0] = first.subarray(piece.length)
     return piece
@@ -190,7 +190,7 @@ export class Http1Feed implements Waiter {
     const account = this.#account
     if (account?.open === true && charge === this.#charged) return account
     this.#charged = charge
-    this.#account = turns.accountOf(charge, nowMs)
+    this.#account = threadScheduler.accountOf(charge, nowMs)
     return this.#account
   }
 }

@@ -17,7 +17,7 @@ export interface RedisOptions extends RedisCredentials {
 
 export type RedisConnection = Redis | Cluster
 
-export interface OpenConnection {
+export interface OpenRedis {
   readonly redis: RedisConnection
   /** Closes permanently, with everything that belongs to it. */
   close(): void
@@ -38,7 +38,7 @@ const MAX_REDIRECTIONS = 4
 const SLOTS_EVERY_MS = 5_000
 
 /** Connects now, and again whenever the connection breaks. @throws {UserError} for an invalid URL */
-export function connectRedis(options: RedisOptions, random: () => number): OpenConnection {
+export function connectRedis(options: RedisOptions, random: () => number): OpenRedis {
   const address = parseRedisAddress(options.url)
   const retry = (attempt: number): number => retryDelayMs(attempt, random())
   const server = serverOptions(options, address)
@@ -52,7 +52,7 @@ export function connectRedis(options: RedisOptions, random: () => number): OpenC
   }
 }
 
-function opened(redis: RedisConnection): OpenConnection {
+function opened(redis: RedisConnection): OpenRedis {
   return { redis, close: () => redis.disconnect() }
 }
 
@@ -84,7 +84,7 @@ function connectSentinel(
   address: RedisAddress,
   server: ServerOptions,
   retry: (attempt: number) => number,
-): OpenConnection {
+): OpenRedis {
   const { sentinelUser = '', sentinelPassword = '' } = options
   const tls = tlsOptions(options, address)
   const sentinel: ServerOptions = {

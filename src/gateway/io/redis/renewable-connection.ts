@@ -2,7 +2,7 @@
 // connection must be ready first.
 
 import type { Logger } from '../../../kit/api/ports.ts'
-import { connectRedis, type OpenConnection, type RedisConnection, type RedisOptions } from './client.ts'
+import { connectRedis, type OpenRedis, type RedisConnection, type RedisOptions } from './client.ts'
 
 export interface ConnectionEvents {
   /** Called for each connection before it is used. */
@@ -19,8 +19,8 @@ export class RenewableConnection {
   readonly #log: Logger
   readonly #events: ConnectionEvents
   #options: RedisOptions
-  #inUse: OpenConnection
-  #tried: OpenConnection | undefined
+  #inUse: OpenRedis
+  #tried: OpenRedis | undefined
   #problem = ''
   #closed = false
 
@@ -65,7 +65,7 @@ export class RenewableConnection {
     this.#tried?.close()
   }
 
-  #connect(options: RedisOptions): OpenConnection {
+  #connect(options: RedisOptions): OpenRedis {
     const connection = connectRedis(options, this.#random)
     const { redis } = connection
     this.#events.prepare(redis)
@@ -85,7 +85,7 @@ export class RenewableConnection {
     return connection
   }
 
-  #failed(connection: OpenConnection, message: string): void {
+  #failed(connection: OpenRedis, message: string): void {
     if (connection === this.#inUse) this.#events.onError(message)
     else if (connection === this.#tried && message !== '' && message !== this.#problem) {
       this.#problem = message
@@ -93,7 +93,7 @@ export class RenewableConnection {
     }
   }
 
-  #take(connection: OpenConnection, options: RedisOptions): void {
+  #take(connection: OpenRedis, options: RedisOptions): void {
     const before = this.#inUse
     this.#inUse = connection
     this.#options = options

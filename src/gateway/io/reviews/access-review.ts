@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
 import { field } from './read-answer.ts'
-import { type ReviewCall, unanswered } from './token-review.ts'
+import { type ReviewCall, reviewUnavailable } from './token-review.ts'
 
 export type AccessReviewResult =
   | { readonly kind: 'allowed' }
@@ -100,17 +100,17 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
   try {
     const answer = await call(JSON.stringify(review))
     if (answer.status !== 200 && answer.status !== 201) {
-      return unanswered(`SubjectAccessReview was answered with ${answer.status}`)
+      return reviewUnavailable(`SubjectAccessReview was answered with ${answer.status}`)
     }
     return readAccess(JSON.parse(answer.body))
   } catch (error) {
-    return unanswered(error)
+    return reviewUnavailable(error)
   }
 }
 
 export function readAccess(answer: unknown): AccessReviewResult {
   const status = field(answer, 'status')
-  if (typeof status !== 'object' || status === null) return unanswered('answer without status')
+  if (typeof status !== 'object' || status === null) return reviewUnavailable('answer without status')
   // Having both contradicts the API; kube-apiserver's webhook authorizer treats it as denied.
   if (field(status, 'allowed') === true && field(status, 'denied') !== true) return { kind: 'allowed' }
   const reason = field(status, 'reason')

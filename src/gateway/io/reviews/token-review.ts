@@ -153,16 +153,16 @@ async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenRe
   try {
     const answer = await call(JSON.stringify(review))
     if (answer.status !== 200 && answer.status !== 201) {
-      return unanswered(`TokenReview was answered with ${answer.status}`)
+      return reviewUnavailable(`TokenReview was answered with ${answer.status}`)
     }
     return readVerdict(JSON.parse(answer.body), query.audiences)
   } catch (error) {
-    return unanswered(error)
+    return reviewUnavailable(error)
   }
 }
 
 /** @param cause a message, or what a `ReviewCall` threw */
-export function unanswered(cause: unknown): Unanswered {
+export function reviewUnavailable(cause: unknown): Unanswered {
   const message = errorMessage(cause)
   return {
     kind: 'unavailable',

@@ -4,7 +4,7 @@ import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { FieldErrors, UserError } from '../../../kit/api/validation/field-errors.ts'
 import type { ObjectName } from '../../../kube/api/object-client.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
-import { refusalFix, refusalOf, releaseOf, releaseTerms } from './secret-release.ts'
+import { releaseTerms, secretRefusal, secretRefusalFix, secretReleaseOf } from './secret-release.ts'
 
 /**
  * @param get reads a Secret
@@ -25,8 +25,11 @@ export async function readNamedSecrets(
     if (reference.section !== 'clientConfig' || reference.secret === '') continue
     const [namespace = '', name = ''] = reference.secret.split('/')
     const secret = await get({ namespace, name })
-    if (releaseOf(reference.secret, releaseTerms(secret), namespaces, cluster) === 'none') {
-      throw new UserError(refusalOf(reference.secret, namespaces, cluster), refusalFix(reference.secret, cluster))
+    if (secretReleaseOf(reference.secret, releaseTerms(secret), namespaces, cluster) === 'none') {
+      throw new UserError(
+        secretRefusal(reference.secret, namespaces, cluster),
+        secretRefusalFix(reference.secret, cluster),
+      )
     }
     const data = readSecret(secret, out)
     const found = secretBytes(reference, data, { message: '', fix: '' }, out)

@@ -8,7 +8,7 @@ import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { StatusError } from '../../../kube/api/status.ts'
 import type { ResolvedReferences } from '../../api/upstream-cluster-kind.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
-import { refusalFix, refusalOf, releaseOf, releaseTerms, SharedReleases } from './secret-release.ts'
+import { releaseTerms, SharedReleases, secretRefusal, secretRefusalFix, secretReleaseOf } from './secret-release.ts'
 
 /** kube-apiserver waits 10 s for the response by default; the reads must not use that up. */
 const TIMEOUT_MS = 2_000
@@ -34,9 +34,9 @@ export function resolveAtWrite(
     const [namespace = '', own = ''] = name.split('/')
     const secret = secretOf(namespace, own)
     const known = secret === undefined || secret === 'unknown' ? undefined : secret
-    const release = releaseOf(name, known && releaseTerms(known), namespaces, cluster)
+    const release = secretReleaseOf(name, known && releaseTerms(known), namespaces, cluster)
     if (release === 'none') {
-      out.invalid(path, refusalOf(name, namespaces, cluster), refusalFix(name, cluster))
+      out.invalid(path, secretRefusal(name, namespaces, cluster), secretRefusalFix(name, cluster))
     } else if (secret === undefined) {
       out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
     } else if (known !== undefined) {

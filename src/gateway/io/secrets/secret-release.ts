@@ -32,15 +32,15 @@ export type Release = 'named' | 'all' | 'none'
  * @param terms undefined = the Secret does not exist, or could not be read
  * @param namespaces whose Secrets need no label
  */
-export function releaseOf(
+export function secretReleaseOf(
   name: string,
   terms: ReleaseTerms | undefined,
   namespaces: readonly string[],
   cluster: string,
 ): Release {
-  if (isOwn(name)) return 'none'
+  if (isOwnSecret(name)) return 'none'
   if (terms?.usableBy !== undefined) return terms.usableBy.includes(cluster) ? 'named' : 'none'
-  return namespaces.includes(namespaceOf(name)) || terms?.labelled === true ? 'all' : 'none'
+  return namespaces.includes(namespaceOfSecret(name)) || terms?.labelled === true ? 'all' : 'none'
 }
 
 export function releaseTerms({ metadata }: JsonObject): ReleaseTerms {
@@ -52,31 +52,31 @@ export function releaseTerms({ metadata }: JsonObject): ReleaseTerms {
 }
 
 /** @param name `namespace/name` */
-export function isOwn(name: string): boolean {
+export function isOwnSecret(name: string): boolean {
   return OWN_NAMES.has(name)
 }
 
 /** @param name `namespace/name` */
-export function namespaceOf(name: string): string {
+export function namespaceOfSecret(name: string): string {
   return name.slice(0, name.indexOf('/'))
 }
 
 /** @param name `namespace/name`. The message is the same whether the Secret exists or not */
-export function refusalOf(name: string, namespaces: readonly string[], cluster: string): string {
-  if (isOwn(name)) return `Secret ${name} may not be used: it is the gateway's own`
-  if (namespaces.includes(namespaceOf(name))) {
+export function secretRefusal(name: string, namespaces: readonly string[], cluster: string): string {
+  if (isOwnSecret(name)) return `Secret ${name} may not be used: it is the gateway's own`
+  if (namespaces.includes(namespaceOfSecret(name))) {
     return `Secret ${name} may not be used by UpstreamCluster ${cluster}: its annotation ${USABLE_BY_ANNOTATION} does not name it`
   }
   const known = namespaces.length === 0 ? 'none' : namespaces.join(', ')
   return (
-    `Secret ${name} may not be used: namespace ${namespaceOf(name)} is not one of --secret-namespace (${known}), and no Secret of ` +
+    `Secret ${name} may not be used: namespace ${namespaceOfSecret(name)} is not one of --secret-namespace (${known}), and no Secret of ` +
     `this name with the annotation ${USABLE_BY_ANNOTATION} that names UpstreamCluster ${cluster} can be read there`
   )
 }
 
 /** @param name `namespace/name` */
-export function refusalFix(name: string, cluster: string): string {
-  if (isOwn(name)) return 'name another Secret'
+export function secretRefusalFix(name: string, cluster: string): string {
+  if (isOwnSecret(name)) return 'name another Secret'
   return (
     `name a Secret that is released for it, or let the owner of this one name it${howToName(name, [cluster])}; several names have commas ` +
     'between them, wildcards mean nothing'

@@ -4,7 +4,7 @@
 import type { Logger } from '../../../kit/api/ports.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { type KnownSecretData, NamedSecrets, type NamedSecretsOptions, UNREAD } from './named-secrets.ts'
-import { isOwn, namespaceOf, refusalOf, releaseOf } from './secret-release.ts'
+import { isOwnSecret, namespaceOfSecret, secretRefusal, secretReleaseOf } from './secret-release.ts'
 
 /** A Secret as seen by one UpstreamCluster. */
 export interface UsableSecret extends KnownSecretData {
@@ -44,22 +44,22 @@ export class UsableSecrets {
   /** For a Secret that must not be used, not even its existence is reported: the object's editor would learn it. */
   get(name: string, cluster: string): UsableSecret {
     const { namespaces } = this.#options
-    const known = this.#groups.get(namespaceOf(name))?.secrets.get(name) ?? UNREAD
-    if (known.state === 'unread' && !isOwn(name)) return known
+    const known = this.#groups.get(namespaceOfSecret(name))?.secrets.get(name) ?? UNREAD
+    if (known.state === 'unread' && !isOwnSecret(name)) return known
     const isThere = known.state === 'present'
-    const release = releaseOf(name, isThere ? known : undefined, namespaces, cluster)
-    if (release === 'none') return { ...REFUSED, message: refusalOf(name, namespaces, cluster), withheld: isThere }
+    const release = secretReleaseOf(name, isThere ? known : undefined, namespaces, cluster)
+    if (release === 'none') return { ...REFUSED, message: secretRefusal(name, namespaces, cluster), withheld: isThere }
     return release === 'all' && isThere ? { ...known, shared: true } : known
   }
 
   retain(name: string): void {
-    const group = this.#groupOf(namespaceOf(name))
+    const group = this.#groupOf(namespaceOfSecret(name))
     group.users++
     group.secrets.retain(name)
   }
 
   release(name: string): void {
-    const namespace = namespaceOf(name)
+    const namespace = namespaceOfSecret(name)
     const group = this.#groups.get(namespace)
     if (group === undefined) return
     group.secrets.release(name)

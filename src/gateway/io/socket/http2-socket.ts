@@ -9,7 +9,7 @@ import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { Fifo } from '../../core/thread-time/fifo.ts'
-import { turns } from '../turns/thread-turns.ts'
+import { threadScheduler } from '../scheduling/thread-scheduler.ts'
 import { listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
 
@@ -30,8 +30,8 @@ const dirty = new Fifo<Http2Socket>()
 const dirtyOver = new Fifo<Http2Socket>()
 /** Bytes of all pending writes. */
 let underway = 0
-/** Number of turns in which something was written: a cheap clock to tell what is recent. */
-let turn = 0
+/** Number of event loop iterations in which something was written: a cheap clock to tell what is recent. */
+let iteration = 0
 /** Chunks received by HTTP/2 connections of this thread. */
 let reads = 0
 
@@ -43,7 +43,7 @@ export function socketReads(): number {
 /** Flushes at least one of each list; what becomes dirty meanwhile is left for the next turn. */
 function flushDirty(startMs: number, untilMs: number): boolean {
   if (dirty.length === 0 && dirtyOver.length === 0) return false
-  turn++
+  iteration++
   beginStep(AT.write, startMs)
   let nowMs = flushSome(dirty, untilMs, startMs)
   nowMs = flushSome(dirtyOver, untilMs, nowMs)
@@ -65,7 +65,7 @@ function flushSome(sockets: Fifo<Http2Socket>, untilMs: number, startMs: number)
   return nowMs
 }
 
-turns.setOutputs({ flush: flushDirty })
+threadScheduler.setOutputs({ flush: flushDirty })
 
 /** Who pays for the connection, as far as known. */
 export interface Payer {
@@ -122,7 +122,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   #hasty = false
   #error = ''
   #recentBytes = 0
-  #recentTurn = 0
+  #recentIteration = 0
 
   /**
    * @param payer who is charged for its cost; default: none, input is charged response by response
@@ -160,10 +160,10 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     addTickable(this)
   }
 
-  /** Recently received bytes, halved each turn: identifies connections with a bulk transfer in progress. */
+  /** Recently received bytes, halved each iteration: identifies connections with a bulk transfer in progress. */
   get recentBytes(): number {
-    const turns = turn - this.#recentTurn
-    return turns > 30 ? 0 : this.#recentBytes >> turns
+    const iterations = iteration - this.#recentIteration
+    return iterations > 30 ? 0 : this.#recentBytes >> iterations
   }
 
   #receive(chunk: Buffer): void {
@@ -174,7 +174,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
       return
     }
     this.#recentBytes = this.recentBytes + chunk.length
-    this.#recentTurn = turn
+    this.#recentIteration = iteration
     if (this.#kept.length > 0) {
       this.#keep(chunk, 0)
       return
@@ -182,42 +182,44 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     const nowMs = performance.now()
     const payer = this.#payer
     const begun =
-      payer === undefined ? turns.beginShared(nowMs, this.#isBulk) : turns.begin(this.#accountOf(payer, nowMs), nowMs)
+      payer === undefined
+        ? threadScheduler.beginShared(nowMs, this.#isBulk)
+        : threadScheduler.begin(this.#accountOf(payer, nowMs), nowMs)
     const at = begun ? this.#read(chunk, 0, nowMs) : 0
     if (begun) {
       const endMs = performance.now()
       endStep(endMs)
-      if (payer === undefined) turns.sharedDone(nowMs, endMs)
+      if (payer === undefined) threadScheduler.sharedDone(nowMs, endMs)
       else this.#charge(payer, nowMs, endMs)
     }
     if (at === chunk.length || this.#closed) return
     this.#keep(chunk, at)
     this.#socket.pause()
-    if (payer === undefined) turns.waitShared(this, this.#isBulk)
-    else turns.wait(this.#accountOf(payer, nowMs), this)
+    if (payer === undefined) threadScheduler.waitShared(this, this.#isBulk)
+    else threadScheduler.wait(this.#accountOf(payer, nowMs), this)
   }
 
   #read(chunk: Buffer, from: number, nowMs: number): number {
     beginStep(this.#step, nowMs)
-    return this.#connection?.receive(chunk, nowMs, from, turns) ?? chunk.length
+    return this.#connection?.receive(chunk, nowMs, from, threadScheduler) ?? chunk.length
   }
 
   /** While input is kept, the socket reads no more than it already has. */
   #keep(chunk: Buffer, from: number): void {
     const rest = chunk.subarray(from)
     this.#kept.push(this.#isShared ? Buffer.from(rest) : rest)
-    turns.keptBytes += rest.length
+    threadScheduler.keptBytes += rest.length
   }
 
   /** Processes kept input; called by the thread's scheduler. */
   work(untilMs: number): boolean {
     const kept = this.#kept
     const nowMs = performance.now()
-    turns.resumeSlice(nowMs, untilMs)
+    threadScheduler.resumeSlice(nowMs, untilMs)
     while (kept.length > 0) {
       const chunk = kept[0] ?? NOTHING
       const at = this.#closed ? chunk.length : this.#read(chunk, 0, nowMs)
-      turns.keptBytes -= at
+      threadScheduler.keptBytes -= at
       if (at < chunk.length) {
         kept[0] = chunk.subarray(at)
         break
@@ -226,7 +228,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     }
     const endMs = performance.now()
     endStep(endMs)
-    if (this.#payer === undefined) turns.sharedDone(nowMs, endMs)
+    if (this.#payer === undefined) threadScheduler.sharedDone(nowMs, endMs)
     if (kept.length > 0) return true
     if (!this.#socket.destroyed && this.#discarded <= LINGER_BYTES) this.#socket.resume()
     return false
@@ -236,10 +238,10 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     const account = this.#account
     if (account?.open === true && payer.charge === this.#charged) return account
     this.#charged = payer.charge
-    const found = turns.accountOf(payer.charge, nowMs)
+    const found = threadScheduler.accountOf(payer.charge, nowMs)
     this.#account = found
     if (this.#unknownMs > 0 && found.known) {
-      if (account !== undefined) turns.move(account, found, this.#unknownMs, nowMs)
+      if (account !== undefined) threadScheduler.move(account, found, this.#unknownMs, nowMs)
       this.#unknownMs = 0
     }
     return found
@@ -248,7 +250,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   #charge(payer: Payer, sinceMs: number, nowMs: number): void {
     const account = this.#accountOf(payer, nowMs)
     if (!account.known) this.#unknownMs += nowMs - sinceMs
-    turns.charge(account, sinceMs, nowMs)
+    threadScheduler.charge(account, sinceMs, nowMs)
   }
 
   /** Charges the time spent writing output. */
@@ -264,7 +266,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     this.#dirty = true
     if (this.#account?.over === true) dirtyOver.push(this)
     else dirty.push(this)
-    turns.schedule()
+    threadScheduler.schedule()
   }
 
   onClosed(code: number, message: string): void {

@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { waitFor } from '../../../../test/harness/wait.ts'
 import type { Charge } from '../../../kit/api/stream.ts'
-import { turns } from '../turns/thread-turns.ts'
+import { threadScheduler } from '../scheduling/thread-scheduler.ts'
 import { FairPipe } from './fair-pipe.ts'
 
 const CHUNK = Buffer.alloc(16 * 1024, 'x')
@@ -139,14 +139,14 @@ test('what is left is passed on when the one side closes, and dropped when the o
     const charge = user(`closing ${side}`)
     // Its slice is over.
     const nowMs = performance.now()
-    turns.charge(turns.accountOf(charge, nowMs), nowMs - 1_000, nowMs)
-    const kept = turns.keptBytes
+    threadScheduler.charge(threadScheduler.accountOf(charge, nowMs), nowMs - 1_000, nowMs)
+    const kept = threadScheduler.keptBytes
     const pipe = new FairPipe(from, to, charge)
     from.push(CHUNK)
-    await waitFor('it to be read', () => turns.keptBytes > kept || got > 0)
+    await waitFor('it to be read', () => threadScheduler.keptBytes > kept || got > 0)
     if (side === 'from') pipe.flush()
     else to.destroy()
-    await waitFor('nothing to be kept', () => turns.keptBytes === kept)
+    await waitFor('nothing to be kept', () => threadScheduler.keptBytes === kept)
     if (side === 'from') assert.equal(got, 1)
     from.destroy()
     to.destroy()
@@ -158,7 +158,7 @@ test('who goes on sending to a side that has closed is read no further than a li
   const to = sink(() => undefined)
   to.destroy()
   new FairPipe(from, to, user('late'))
-  await waitFor('it to be paused for good', () => from.isPaused() && turns.waiting === 0)
+  await waitFor('it to be paused for good', () => from.isPaused() && threadScheduler.waiting === 0)
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
   assert.equal(from.isPaused(), true)
   from.destroy()

@@ -1,10 +1,10 @@
-// One direction of a spliced connection: like `from.pipe(to)`, in slices of the thread's time (io/turns).
+// One direction of a spliced connection: like `from.pipe(to)`, in slices of the thread's time (io/scheduling).
 
 import type { Duplex } from 'node:stream'
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import { PacedReader, threadScheduler } from '../scheduling/thread-scheduler.ts'
 import { LINGER_BYTES } from '../socket/socket-close.ts'
-import { PacedReader, turns } from '../turns/thread-turns.ts'
 
 /** Bytes read per turn while other sources use the thread. */
 const READ_BYTES = 64 * 1024
@@ -60,7 +60,7 @@ export class FairPipe extends PacedReader implements Waiter {
     this.#isFull = false
     this.#onWaiting?.()
     if (this.#kept.length > 0) this.#enqueue()
-    else turns.readOn(this.#charge, this)
+    else threadScheduler.readOn(this.#charge, this)
   }
 
   #onData(chunk: Buffer): void {
@@ -68,18 +68,18 @@ export class FairPipe extends PacedReader implements Waiter {
     if (this.#kept.length === 0 && !this.#isFull) {
       const nowMs = performance.now()
       const account = this.#accountNow(nowMs)
-      if (turns.begin(account, nowMs)) {
+      if (threadScheduler.begin(account, nowMs)) {
         this.#write(chunk, account, nowMs)
-        turns.charge(account, nowMs, performance.now())
-        if (this.#read >= READ_BYTES && turns.hasOthers && !this.#isFull) {
+        threadScheduler.charge(account, nowMs, performance.now())
+        if (this.#read >= READ_BYTES && threadScheduler.hasOthers && !this.#isFull) {
           this.#from.pause()
-          turns.readOn(this.#charge, this)
+          threadScheduler.readOn(this.#charge, this)
         }
         return
       }
     }
     this.#kept.push(chunk)
-    turns.keptBytes += chunk.length
+    threadScheduler.keptBytes += chunk.length
     this.#from.pause()
     if (!this.#isFull) this.#enqueue()
   }
@@ -97,7 +97,7 @@ export class FairPipe extends PacedReader implements Waiter {
     this.#inQueue = false
     if (this.#kept.length > 0) return false
     if (this.#ended) this.#to.end()
-    else if (!this.#isFull) turns.readOn(this.#charge, this)
+    else if (!this.#isFull) threadScheduler.readOn(this.#charge, this)
     return false
   }
 
@@ -117,12 +117,12 @@ export class FairPipe extends PacedReader implements Waiter {
   #enqueue(): void {
     if (this.#inQueue) return
     this.#inQueue = true
-    turns.wait(this.#accountNow(performance.now()), this)
+    threadScheduler.wait(this.#accountNow(performance.now()), this)
   }
 
   #take(): Buffer | undefined {
     const chunk = this.#kept.shift()
-    if (chunk !== undefined) turns.keptBytes -= chunk.length
+    if (chunk !== undefined) threadScheduler.keptBytes -= chunk.length
     return chunk
   }
 
@@ -147,7 +147,7 @@ export class FairPipe extends PacedReader implements Waiter {
     }
     const nowMs = performance.now()
     // Charged for the read, which cannot be measured and costs about as much. The caller charges the write.
-    turns.charge(account, sinceMs, nowMs)
+    threadScheduler.charge(account, sinceMs, nowMs)
     return nowMs
   }
 
@@ -158,7 +158,7 @@ export class FairPipe extends PacedReader implements Waiter {
   #accountNow(nowMs: number): Account {
     const account = this.#account
     if (account?.open === true) return account
-    this.#account = turns.accountOf(this.#charge, nowMs)
+    this.#account = threadScheduler.accountOf(this.#charge, nowMs)
     return this.#account
   }
 }

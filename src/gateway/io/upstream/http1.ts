@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'
 import type { HeadMemory } from '../../../http2/header-frames.ts'
-import { CLIENT_LIMITS } from '../../../http2/limits.ts'
+import { CLIENT_SIDE_LIMITS } from '../../../http2/limits.ts'
 import {
   ANSWER_WATER_BYTES,
   type Charge,
@@ -103,7 +103,7 @@ export class Http1Pool {
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: CLIENT_LIMITS.maxHeaderListBytes,
+      maxHeaderSize: CLIENT_SIDE_LIMITS.maxHeaderListBytes,
       pipelining: 1,
       connections: MAX_HTTP1_CONNECTIONS + MAX_HTTP1_LONG_RUNNING + MAX_HTTP1_RESERVED + 2 * MAX_HTTP1_SPARE,
     })

@@ -6,7 +6,7 @@ import type { Http2Counters } from '../../../http2/counters.ts'
 import { PING_UNANSWERED } from '../../../http2/deadlines.ts'
 import { SETTINGS_TIMEOUT } from '../../../http2/frames.ts'
 import type { HeadMemory } from '../../../http2/header-frames.ts'
-import { CLIENT_LIMITS } from '../../../http2/limits.ts'
+import { CLIENT_SIDE_LIMITS } from '../../../http2/limits.ts'
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
 import type { UpstreamCounters } from '../../metrics/upstream-counters.ts'
 import { Http2Socket, type Http2SocketEvents } from '../socket/http2-socket.ts'
@@ -45,7 +45,7 @@ const AGE_JITTER = 0.2
 const IDLE_CLOSE_MS = 60_000
 /**
  * Bytes of unsent heads above which a connection takes no requests: otherwise, with a slow server, the backlog would end the connection
- * (CLIENT_LIMITS.maxBacklogBytes).
+ * (CLIENT_SIDE_LIMITS.maxBacklogBytes).
  */
 const FULL_BACKLOG_BYTES = 1024 * 1024
 /** Bytes in transit that count as one more stream, so that small responses do not queue behind a large list. */
@@ -94,7 +94,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     this.#expiresAtMs = nowMs + MAX_AGE_MS * (1 - AGE_JITTER + 2 * AGE_JITTER * chance)
     this.#idleSinceMs = nowMs
     this.#driver = new Http2Socket(socket, counters, this, undefined, isBulk)
-    this.#connection = new ClientConnection(CLIENT_LIMITS, counters, this.#driver, this, nowMs, head)
+    this.#connection = new ClientConnection(CLIENT_SIDE_LIMITS, counters, this.#driver, this, nowMs, head)
     this.#driver.start(this.#connection)
   }
 

@@ -59,7 +59,7 @@ class UpstreamAccess implements KubeAccessSource {
   /** Keyed by the name to verify; '' = the host. */
   readonly #tls = new Map<string, KubeAccess['tls']>()
   /** Round-robin position among the endpoints. */
-  #turn = 0
+  #nextEndpoint = 0
 
   constructor(cluster: () => UpstreamView | undefined, guard: DialGuard | undefined, name: string) {
     this.#cluster = cluster
@@ -79,7 +79,7 @@ class UpstreamAccess implements KubeAccessSource {
     const live = this.#cluster()
     if (live === undefined) throw new Error(`there is no UpstreamCluster ${this.#name || 'of this name'}`)
     const available = availableOf(live)
-    const endpoint = available[this.#turn++ % Math.max(available.length, 1)]
+    const endpoint = available[this.#nextEndpoint++ % Math.max(available.length, 1)]
     if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} ${whyUnavailable(live)}`)
     const { client } = live.compiled
     const { bearerToken } = client

@@ -8,7 +8,7 @@ import { addTickable, removeTickable, type Tickable } from '../../../kit/io/worl
 import { AnswerHead } from '../../../kube/io/answers/thread-answers.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import type { UpstreamCounters } from '../../metrics/upstream-counters.ts'
-import { turns } from '../turns/thread-turns.ts'
+import { threadScheduler } from '../scheduling/thread-scheduler.ts'
 import { UpstreamConnector, upstreamTls } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
@@ -242,7 +242,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     const lane = this.#offences.laneOf(charge)
     if (lane >= 0) return this.#laneGroup(lane)
     const ofClass = classOf(kind)
-    return this.#group(ofClass === 'unary' && turns.isBulk(charge) ? 'bulk' : ofClass)
+    return this.#group(ofClass === 'unary' && threadScheduler.isBulk(charge) ? 'bulk' : ofClass)
   }
 
   #laneGroup(lane: number): Http2Group {

@@ -2,7 +2,7 @@
 // counted only under contention, so that there is no cost otherwise.
 
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../../kit/api/stream.ts'
-import { TurnQueue } from '../../../kit/core/queues/turn-queue.ts'
+import { RoundRobinQueue } from '../../../kit/core/queues/round-robin-queue.ts'
 import type { WaitLimit, WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 import { type Carrier, type WaitingRoom, WaitingStream } from './waiting.ts'
 
@@ -37,7 +37,7 @@ export interface WaitReason {
 export const NO_STREAM: WaitReason = { limit: 'upstream-wait', likelySeconds: 0 }
 
 export class StreamQueue implements WaitingRoom {
-  readonly #queue: TurnQueue<WaitingStream>
+  readonly #queue: RoundRobinQueue<WaitingStream>
   readonly #holders: () => Iterable<Charge | undefined>
   /** Requests are waiting, or were a moment ago: streams held per source are counted. */
   #contended = false
@@ -50,7 +50,7 @@ export class StreamQueue implements WaitingRoom {
       bytes: MAX_WAITING_BYTES,
     },
   ) {
-    this.#queue = new TurnQueue(size)
+    this.#queue = new RoundRobinQueue(size)
     this.#holders = holders
   }
 

@@ -4,7 +4,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { CLIENT_LIMITS } from '../../../http2/limits.ts'
+import { CLIENT_SIDE_LIMITS } from '../../../http2/limits.ts'
 import { ANSWER_WATER_BYTES, type Charge, type HeaderList } from '../../../kit/api/stream.ts'
 import type { ClientUpgrade } from '../../../kit/api/upgrade.ts'
 import { limitInterimHeads } from '../../../kube/io/answers/interim-heads.ts'
@@ -89,7 +89,7 @@ class Splicing implements Splice {
         path: target,
         headers: withoutBody(method, fields),
         setHost: false,
-        maxHeaderSize: CLIENT_LIMITS.maxHeaderListBytes,
+        maxHeaderSize: CLIENT_SIDE_LIMITS.maxHeaderListBytes,
       })
       limitInterimHeads(outgoing)
       outgoing.on('upgrade', (answer, socket, first) => this.#switch(answer, socket, first))

@@ -18,7 +18,7 @@ interface ClusterEndpoints {
   readonly endpoint: UpstreamEndpoint
 }
 
-export interface EndpointDescription extends EndpointConnections {
+export interface PoolDescription extends EndpointConnections {
   readonly cluster: string
   /** As written in the object. */
   readonly endpoint: string
@@ -124,7 +124,7 @@ export class Upstreams {
   }
 
   /** The connections of every endpoint, for metrics and /debug. */
-  *describe(): Iterable<EndpointDescription> {
+  *describe(): Iterable<PoolDescription> {
     for (const [cluster, entries] of this.#clusters) {
       for (const [endpoint, entry] of entries) yield { cluster, endpoint, ...entry.endpoint.describe() }
     }

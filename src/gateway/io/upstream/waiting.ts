@@ -1,7 +1,7 @@
 // A request waiting for a connection; its body is buffered until then.
 
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
-import { Queued } from '../../../kit/core/queues/turn-queue.ts'
+import { Queued } from '../../../kit/core/queues/round-robin-queue.ts'
 import { BodyPieces } from '../../../kube/core/answers/body-pieces.ts'
 import type { WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 

@@ -7,7 +7,7 @@ import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.t
 import { type Refusal, type RefusalObject, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { OBJECT } from '../../../kube/core/answers/answer-limits.ts'
 import { AnswerTooLargeError, CallLimitError, KubeCallError } from '../../../kube/core/answers/call-errors.ts'
-import { heldBytes } from '../../../kube/core/answers/held-bytes.ts'
+import { leastBytes } from '../../../kube/core/answers/held-bytes.ts'
 import { itemsOf, listPages, type ReadPage } from '../../../kube/core/answers/paged-list.ts'
 import type { RefusedWrite } from '../../core/policy/ending-writes.ts'
 import { decodeQueryPart } from '../../core/request/request-target.ts'
@@ -107,7 +107,7 @@ export class UpstreamReader {
       let metadata: JsonObject = {}
       for await (const page of listPages(readPage, most)) {
         const kept = read(itemsOf(page))
-        keepAnswer(exchange, heldBytes(kept))
+        keepAnswer(exchange, leastBytes(kept))
         // Not a spread: a page may have more items than a call takes arguments.
         for (const item of kept) items.push(item)
         metadata = recordOf(page['metadata'])

@@ -7,7 +7,7 @@ import type { UserInfo } from '../../../kube/api/user.ts'
 import { refuseUnauthorized } from '../../core/admission/steps.ts'
 import type { CompiledClient, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
-import { weightOf } from '../../core/shares/weight.ts'
+import { shareWeight } from '../../core/shares/weight.ts'
 
 /** A known user that the header fields can express exactly. */
 export class Authenticated {
@@ -46,7 +46,7 @@ export class Authenticated {
     if (this.kind === 'anonymous') return peer.addressCharge
     if (this.#charge !== undefined && cluster === this.#chargedBy) return this.#charge
     this.#chargedBy = cluster
-    this.#charge = userCharge(cluster.name, this.user.name, weightOf(cluster.weights, this.user))
+    this.#charge = userCharge(cluster.name, this.user.name, shareWeight(cluster.weights, this.user))
     return this.#charge
   }
 }

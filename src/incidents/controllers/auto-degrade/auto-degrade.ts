@@ -27,7 +27,7 @@ import {
   startAutoDegrade,
   stepAutoDegrade,
 } from '../../core/auto-degrade.ts'
-import { readSwitch, type SwitchedCluster, slimCluster } from '../recovery/switched-cluster.ts'
+import { readSwitchedCluster, type SwitchedCluster, slimCluster } from '../recovery/switched-cluster.ts'
 
 const PHASES = ['Normal', 'Suspect', 'Degraded', 'Unknown']
 
@@ -156,13 +156,13 @@ export class AutoDegradeController {
     const target = { client: this.#deps.client, kind: UPSTREAM_CLUSTERS, fieldManager: AUTO_DEGRADE_MANAGER }
     const answer = await patchAsSeen({ ...target, ...(subresource && { subresource }) }, seen.object, part)
     // A watch event that arrived meanwhile is at least as new.
-    if (known.seen === seen) known.seen = readSwitch(answer)
+    if (known.seen === seen) known.seen = readSwitchedCluster(answer)
   }
 }
 
 /** Drops objects that neither request it nor have a status of it. */
 function keepSwitch(object: JsonObject, known: Known | undefined): Known | undefined {
-  const seen = readSwitch(object)
+  const seen = readSwitchedCluster(object)
   if (known !== undefined) return Object.assign(known, { seen })
   if (!seen.asks && seen.auto === undefined) return undefined
   return { seen, state: undefined, status: undefined, actions: new Map() }

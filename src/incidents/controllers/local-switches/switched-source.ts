@@ -20,7 +20,7 @@ import { StatusError } from '../../../kube/api/status.ts'
 import { patchAsSeen } from '../../../kube/controllers/kernel/object-patch.ts'
 import { Writes } from '../../../kube/controllers/kernel/writes.ts'
 import { type LocalSwitches, SwitchDirectory } from '../../io/local-switches/switch-directory.ts'
-import { type LocalSwitch, readSwitch, removeSwitch, switchDirectory } from '../../io/local-switches/switch-file.ts'
+import { type LocalSwitch, readSwitchFile, removeSwitch, switchDirectory } from '../../io/local-switches/switch-file.ts'
 import {
   type EndedSwitch,
   readSwitchStates,
@@ -244,7 +244,7 @@ export class SwitchedSource implements ResourceSource {
       if (settledAt === undefined) continue
       if (delivered !== undefined && (delivered.object.metadata.generation ?? 0) < settledAt) continue
       // A new one may have been written: the next check handles that.
-      const file = readSwitch(switchDirectory(dataDir), `${cluster}.yaml`, process.getuid?.() ?? 0)
+      const file = readSwitchFile(switchDirectory(dataDir), `${cluster}.yaml`, process.getuid?.() ?? 0)
       this.#drop(cluster)
       dropped.add(cluster)
       if (file === undefined || 'error' in file || isSame(file.local, local)) this.#remove(cluster)

@@ -3,7 +3,7 @@
 import type { DegradeStatus, RecoveryStatus } from '../../../gateway/api/upstream-cluster/status.ts'
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
-import type { RecoveryTurn } from '../../core/recovery.ts'
+import type { RecoveryDecision } from '../../core/recovery.ts'
 import type { SwitchedCluster } from './switched-cluster.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { SwitchedCluster } from './switched-cluster.ts'
  * @param holdingSinceMs since when its checks hold, likewise; undefined = they don't
  */
 export function recoveryStatus(
-  { state: { step, startedFrom }, checks, waitingFor }: RecoveryTurn,
+  { state: { step, startedFrom }, checks, waitingFor }: RecoveryDecision,
   sinceMs: number,
   holdingSinceMs: number | undefined,
 ): RecoveryStatus {

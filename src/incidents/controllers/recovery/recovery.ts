@@ -14,11 +14,17 @@ import { Controller } from '../../../kube/controllers/kernel/controller.ts'
 import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
 import type { StatusTransition } from '../../../kube/core/status-transition.ts'
 import type { ClusterHealth, NodesSeen } from '../../api/cluster-health.ts'
-import { afterStep, type RecoveryState, type RecoveryTurn, resumeRecovery, stepRecovery } from '../../core/recovery.ts'
+import {
+  afterStep,
+  type RecoveryDecision,
+  type RecoveryState,
+  resumeRecovery,
+  stepRecovery,
+} from '../../core/recovery.ts'
 import type { RecoveryFacts } from '../../core/recovery-checks.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
 import { type RecoveryStep, RecoveryWriter } from './recovery-writer.ts'
-import { readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
+import { readSwitchedCluster, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 export interface DegradeRecoveryDeps {
   readonly client: ObjectClient
@@ -127,10 +133,10 @@ export class RecoveryController {
     if (known.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
     known.step = mode
     const base = this.#before(name, seen)
-    const turn = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
-    known.state = turn.state
-    known.holding = holdingOf(known, turn.state, clock)
-    return this.#act(known, turn, options, base)
+    const decision = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
+    known.state = decision.state
+    known.holding = holdingOf(known, decision.state, clock)
+    return this.#act(known, decision, options, base)
   }
 
   /** The inputs of a recovery, from the live state of the main thread. */
@@ -184,27 +190,27 @@ export class RecoveryController {
 
   #act(
     known: Known,
-    turn: RecoveryTurn,
+    decision: RecoveryDecision,
     options: CompiledRecovery,
     base: Pick<DegradeStatus, 'readyNodesBefore'>,
   ): Promise<void> | undefined {
     const { seen } = known
-    const { action } = turn
-    if (action.kind === 'climb' || action.kind === 'goBack') return this.#step(known, turn, action)
-    const recovery = recoveryStatus(turn, known.stepSinceMs, known.holding?.wallMs)
+    const { action } = decision
+    if (action.kind === 'climb' || action.kind === 'goBack') return this.#step(known, decision, action)
+    const recovery = recoveryStatus(decision, known.stepSinceMs, known.holding?.wallMs)
     const { hold, ramp } = { hold: formatDuration(options.holdMs), ramp: formatDuration(options.rampMs) }
     const begun: StatusTransition | undefined =
       seen.status.recovery === undefined
         ? {
             type: 'Normal',
             reason: 'RecoveryStarted',
-            message: `from ${turn.state.step}, a step when its checks have held for ${hold}, ramp ${ramp}`,
+            message: `from ${decision.state.step}, a step when its checks have held for ${hold}, ramp ${ramp}`,
           }
         : undefined
     return this.#writeStatus(known, { ...base, recovery }, begun)
   }
 
-  async #step(known: Known, { state }: RecoveryTurn, action: RecoveryStep): Promise<void> {
+  async #step(known: Known, { state }: RecoveryDecision, action: RecoveryStep): Promise<void> {
     const { seen } = known
     await this.#writer.setMode(seen, action)
     known.actedOn = seen.resourceVersion
@@ -223,7 +229,7 @@ export class RecoveryController {
 }
 
 function keepSwitch(object: JsonObject, known: Known | undefined): Known {
-  const seen = readSwitch(object)
+  const seen = readSwitchedCluster(object)
   if (known !== undefined) return Object.assign(known, { seen })
   return {
     seen,

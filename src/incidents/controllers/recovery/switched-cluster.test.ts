@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startAutoDegrade } from '../../core/auto-degrade.ts'
 import { isUrgent, statusPatch } from './recovery-status.ts'
-import { readSwitch, slimCluster } from './switched-cluster.ts'
+import { readSwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 const RECOVERY = { step: 'Freeze', since: '2026-01-01T00:00:00Z', startedFrom: 'Freeze', checks: [], waitingFor: '' }
 
@@ -19,7 +19,7 @@ test('arbitrary values in a status stop neither the watch of all clusters nor th
     ...anything.map((readyNodesBefore) => ({ degrade: { readyNodesBefore } })),
   ]
   for (const status of statuses) {
-    const seen = readSwitch(slimCluster({ metadata: { name: 'prod' }, spec: {}, status }))
+    const seen = readSwitchedCluster(slimCluster({ metadata: { name: 'prod' }, spec: {}, status }))
     isUrgent(seen.status, { recovery: RECOVERY })
     assert.notEqual(statusPatch(seen.status, { readyNodesBefore: 77, recovery: RECOVERY }), undefined)
     for (const count of seen.refused.values()) assert.equal(typeof count, 'number')
@@ -32,7 +32,7 @@ test('arbitrary values in status.degrade.auto do not stop the look at all cluste
   for (const one of [null, 1, 'x', [], [null], {}, undefined]) {
     for (const auto of [one, { ...status, causes: one }, { ...status, phase: one }, { ...status, reason: one }]) {
       const object = { metadata: { name: 'prod' }, spec: { degrade: { auto: {} } }, status: { degrade: { auto } } }
-      const { reason } = startAutoDegrade(readSwitch(slimCluster(object)).auto, 0)
+      const { reason } = startAutoDegrade(readSwitchedCluster(slimCluster(object)).auto, 0)
       assert.equal(typeof reason, 'string')
     }
   }
@@ -40,7 +40,7 @@ test('arbitrary values in status.degrade.auto do not stop the look at all cluste
 
 test('a mode that this version does not know counts as Freeze until it expires, and is nothing to take a step from', () => {
   const degrade = { mode: 'Quarantine', expiresAt: '2026-01-01T00:00:00Z' }
-  const { mode, modeAt } = readSwitch(slimCluster({ metadata: { name: 'prod' }, spec: { degrade } }))
+  const { mode, modeAt } = readSwitchedCluster(slimCluster({ metadata: { name: 'prod' }, spec: { degrade } }))
   const expiresAtMs = Date.parse(degrade.expiresAt)
   assert.deepEqual([mode, modeAt(expiresAtMs - 1), modeAt(expiresAtMs)], [undefined, 'Freeze', 'Off'])
 })

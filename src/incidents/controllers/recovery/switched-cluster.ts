@@ -47,7 +47,7 @@ export function slimCluster(object: JsonObject): JsonObject {
   }
 }
 
-export function readSwitch(object: JsonObject): SwitchedCluster {
+export function readSwitchedCluster(object: JsonObject): SwitchedCluster {
   const metadata = recordOf(object['metadata'])
   const degrade = recordOf(recordOf(object['spec'])['degrade'])
   const status = recordOf(recordOf(object['status'])['degrade'])

@@ -5,7 +5,7 @@ import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { compareText } from '../../../kit/api/json/sorted-json.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
-import { clusterOfFile, distrust, type LocalSwitch, readSwitch, switchDirectory } from './switch-file.ts'
+import { clusterOfFile, distrust, type LocalSwitch, readSwitchFile, switchDirectory } from './switch-file.ts'
 
 export interface LocalSwitches {
   /** Keyed by cluster. */
@@ -73,7 +73,7 @@ export class SwitchDirectory {
       const cluster = clusterOfFile(name)
       if (cluster === undefined) continue
       const file = join(this.#dir, name)
-      const read = readSwitch(this.#dir, name, this.#uid)
+      const read = readSwitchFile(this.#dir, name, this.#uid)
       if (read === undefined) continue
       if ('error' in read) {
         errors.set(file, read.error)

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { type TestContext, test } from 'node:test'
-import { type LocalSwitch, readSwitch, removeSwitch, switchDirectory, writeSwitch } from './switch-file.ts'
+import { type LocalSwitch, readSwitchFile, removeSwitch, switchDirectory, writeSwitch } from './switch-file.ts'
 
 const GATEWAY = 65_534
 const asRoot = { skip: process.getuid?.() === 0 ? false : 'needs root' }
@@ -61,7 +61,7 @@ test(
     symlinkSync(dataDir, link)
     const file = writeSwitch(link, FREEZE)
     for (const path of [switchDirectory(dataDir), file]) assert.equal(lstatSync(path).uid, GATEWAY)
-    assert.deepEqual(readSwitch(switchDirectory(dataDir), 'prod.yaml', GATEWAY), { local: FREEZE })
+    assert.deepEqual(readSwitchFile(switchDirectory(dataDir), 'prod.yaml', GATEWAY), { local: FREEZE })
     assert.ok(removeSwitch(link, 'prod'))
   },
 )

@@ -120,7 +120,7 @@ export function distrust({ uid: owner, mode }: Pick<Stats, 'uid' | 'mode'>, uid:
 }
 
 /** Never throws. undefined = it is gone. */
-export function readSwitch(dir: string, name: string, uid: number): ReadSwitch | undefined {
+export function readSwitchFile(dir: string, name: string, uid: number): ReadSwitch | undefined {
   const file = join(dir, name)
   const stat = lstatSync(file, { throwIfNoEntry: false })
   if (stat === undefined) return undefined

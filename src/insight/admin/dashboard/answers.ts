@@ -6,7 +6,7 @@ import type { ClusterPage } from '../../api/cluster-page.ts'
 import type { Overview } from '../../api/overview.ts'
 import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/parts.ts'
 import { readTileChoice, type TileChoice } from '../../core/dashboard/choose-tiles.ts'
-import { type AdminRoute, jsonResponse, TEXT } from '../route.ts'
+import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../route.ts'
 import { withTag } from './assets.ts'
 
 export interface DashboardSource {
@@ -69,7 +69,7 @@ async function clusterAnswer(request: PlainRequest, source: DashboardSource): Pr
     return json(request, answer)
   }
   const page = valid ? await source.cluster(name, asksAll(request)) : undefined
-  if (page === undefined) return { code: 404, contentType: TEXT, body: 'There is no such cluster.\n' }
+  if (page === undefined) return { code: 404, contentType: PLAIN_TEXT, body: 'There is no such cluster.\n' }
   return json(request, page)
 }
 
@@ -85,7 +85,7 @@ function explainAnswer(request: PlainRequest, source: DashboardSource): PlainRes
   const { query } = request
   const target = query.get('target') ?? ''
   const input: ExplainInput = { method: query.get('method') ?? 'GET', target }
-  if (!target.startsWith('/')) return { code: 400, contentType: TEXT, body: 'target must begin with /\n' }
+  if (!target.startsWith('/')) return { code: 400, contentType: PLAIN_TEXT, body: 'target must begin with /\n' }
   for (const key of ['host', 'user', 'userAgent', 'remoteAddress'] as const) {
     const value = query.get(key)
     if (value !== null) input[key] = value

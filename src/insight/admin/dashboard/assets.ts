@@ -3,7 +3,7 @@
 
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { contentHash } from '../../../gateway/io/sources/files/content-hash.ts'
-import { type AdminRoute, TEXT } from '../route.ts'
+import { type AdminRoute, PLAIN_TEXT } from '../route.ts'
 
 /** Keyed by name. Rejects if they cannot be built; the next call tries again. */
 export type DashboardFiles = () => Promise<ReadonlyMap<string, Uint8Array>>
@@ -22,12 +22,12 @@ export function assetRoutes(files: DashboardFiles): readonly AdminRoute[] {
   const asset = async ({ path }: PlainRequest): Promise<AnyResponse> => {
     const name = path.slice('/assets/'.length)
     const bytes = name.endsWith('.html') ? undefined : (await files()).get(name)
-    if (bytes === undefined) return { code: 404, contentType: TEXT, body: 'no such file\n' }
+    if (bytes === undefined) return { code: 404, contentType: PLAIN_TEXT, body: 'no such file\n' }
     return { code: 200, contentType: typeOf(name), body: bytes, headers: { 'cache-control': A_YEAR } }
   }
   const index = async (request: PlainRequest): Promise<AnyResponse> => {
     const bytes = (await files()).get(INDEX)
-    if (bytes === undefined) return { code: 404, contentType: TEXT, body: 'this build has no dashboard\n' }
+    if (bytes === undefined) return { code: 404, contentType: PLAIN_TEXT, body: 'this build has no dashboard\n' }
     return withTag(request, { code: 200, contentType: typeOf(INDEX), body: bytes })
   }
   return [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
-import { type AdminAccess, type AdminRoute, NOBODY } from '../route.ts'
+import { type AdminAccess, type AdminRoute, NO_USER } from '../route.ts'
 import { loginSessions, type Sessions } from './sessions.ts'
 
 interface Made extends Sessions {
@@ -18,7 +18,7 @@ const access: AdminAccess = ({ authorization }) => {
   const name = /^Bearer ([a-z]+)\//.exec(authorization)?.[1] ?? 'bad'
   const code = name === 'bad' ? 401 : name === 'away' ? 503 : name === 'busy' ? 429 : 0
   return Promise.resolve(
-    code === 0 ? { user: { ...NOBODY, name } } : { refused: { code, contentType: TEXT, body: 'no\n' } },
+    code === 0 ? { user: { ...NO_USER, name } } : { refused: { code, contentType: TEXT, body: 'no\n' } },
   )
 }
 
@@ -62,7 +62,7 @@ function made(secure = true): Made {
     failed,
     async login(token) {
       const asked = request('/login', { body: new URLSearchParams({ token }).toString() })
-      const answer = await route('/login').answer(asked, NOBODY)
+      const answer = await route('/login').answer(asked, NO_USER)
       assert.ok('body' in answer)
       return answer
     },

@@ -2,7 +2,7 @@
 // cannot read and other sites cannot send. Each request has the token reviewed again, as if it carried it.
 
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
-import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, TEXT } from '../route.ts'
+import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, PLAIN_TEXT } from '../route.ts'
 import type { DashboardFiles } from './assets.ts'
 
 export interface SessionDeps {
@@ -58,7 +58,7 @@ export function loginSessions(deps: SessionDeps): Sessions {
     const asked = token === undefined ? request : { ...request, authorization: `Bearer ${token}` }
     // SameSite keeps other sites from sending the cookie, but not a page on another port of this host.
     if (token !== undefined && isForeign(request)) {
-      return { refused: { code: 403, contentType: TEXT, body: 'this comes from another origin\n' } }
+      return { refused: { code: 403, contentType: PLAIN_TEXT, body: 'this comes from another origin\n' } }
     }
     const admitted = await deps.access(asked, route)
     if ('refused' in admitted && admitted.refused.code === 401 && token !== undefined) sessions.end(request)
@@ -66,7 +66,7 @@ export function loginSessions(deps: SessionDeps): Sessions {
     return admitted
   }
   const login = async (request: PlainRequest): Promise<PlainResponse> => {
-    if (isForeign(request)) return { code: 403, contentType: TEXT, body: 'this comes from another origin\n' }
+    if (isForeign(request)) return { code: 403, contentType: PLAIN_TEXT, body: 'this comes from another origin\n' }
     const wait = await deps.attempts.begin(request.remoteAddress)
     if (wait > 0) return await tooMany(deps.files, wait)
     let failed = false
@@ -85,22 +85,27 @@ export function loginSessions(deps: SessionDeps): Sessions {
       path: '/',
       method: 'GET',
       access: 'view',
-      answer: () => ({ code: 204, contentType: TEXT, body: '' }),
+      answer: () => ({ code: 204, contentType: PLAIN_TEXT, body: '' }),
     }
     const asked = { ...request, method: 'GET', path: '/', authorization: `Bearer ${token}` }
     const admitted = token === '' ? undefined : await deps.access(asked, view)
     if (admitted === undefined || 'refused' in admitted) {
-      const refused = admitted?.refused ?? { code: 401, contentType: TEXT, body: '' }
+      const refused = admitted?.refused ?? { code: 401, contentType: PLAIN_TEXT, body: '' }
       return { answer: await loginPage(deps.files, refused, true), code: refused.code }
     }
     const cookie = sessions.begin(token, admitted.user.name)
     const headers = { location: '/', 'set-cookie': cookie }
-    return { answer: { code: 303, contentType: TEXT, body: '', headers }, code: 303 }
+    return { answer: { code: 303, contentType: PLAIN_TEXT, body: '', headers }, code: 303 }
   }
   const logout = (request: PlainRequest): PlainResponse => {
-    if (isForeign(request)) return { code: 403, contentType: TEXT, body: 'this comes from another origin\n' }
+    if (isForeign(request)) return { code: 403, contentType: PLAIN_TEXT, body: 'this comes from another origin\n' }
     sessions.end(request)
-    return { code: 303, contentType: TEXT, body: '', headers: { location: '/', 'set-cookie': sessions.cookie('', 0) } }
+    return {
+      code: 303,
+      contentType: PLAIN_TEXT,
+      body: '',
+      headers: { location: '/', 'set-cookie': sessions.cookie('', 0) },
+    }
   }
   const whoIs = (request: PlainRequest, { name }: AdminUser): PlainResponse => {
     return jsonResponse({ user: name, canLogOut: sessions.tokenOf(request) !== undefined })

@@ -8,12 +8,12 @@ import { addressSource } from '../../../kit/core/shares/call-source.ts'
 import type { FailureCounts } from '../../../process/api/failure-counts.ts'
 import { bearerOf, isSameToken } from '../../../process/certificates/bearer-token.ts'
 import {
-  type AccessRefusal,
   type AdminAccess,
+  type AdminRefusal,
   type AdminRoute,
   type AdminUser,
-  NOBODY,
-  refusalResponse,
+  adminRefusalResponse,
+  NO_USER,
 } from '../../admin/route.ts'
 import { refusal } from './review-access.ts'
 
@@ -25,13 +25,13 @@ export interface AdminLogin {
   /** PEM of the current CAs of client certificates. '' = none are accepted. */
   clientCA(): string
   /** @param token of the request; undefined = none */
-  admit(request: PlainRequest, token: string | undefined, route: AdminRoute): Promise<AdminUser | AccessRefusal>
+  admit(request: PlainRequest, token: string | undefined, route: AdminRoute): Promise<AdminUser | AdminRefusal>
 }
 
 /** For clients of a loopback address. */
 export const localAccess: AdminAccess = (request, route) => {
   const why = forwarded(request) || foreignHost(request.header('host')) || foreignPage(request, route)
-  return Promise.resolve(why === '' ? { user: NOBODY } : { refused: refusalResponse(refusal(403, why)) })
+  return Promise.resolve(why === '' ? { user: NO_USER } : { refused: adminRefusalResponse(refusal(403, why)) })
 }
 
 export interface LoginDeps {
@@ -46,14 +46,14 @@ export interface LoginDeps {
 export function loginAccess({ token, login, failures }: LoginDeps): AdminAccess {
   return async (request, route) => {
     const why = foreignPage(request, route)
-    if (why !== '') return { refused: refusalResponse(refusal(403, why)) }
+    if (why !== '') return { refused: adminRefusalResponse(refusal(403, why)) }
     const given = bearerOf(request.authorization)
     const expected = token()
     if (given !== undefined && expected !== '' && isSameToken(given, expected)) return { user: TOKEN_FILE_USER }
     const answer = (await login?.admit(request, given, route)) ?? refusal(401, 'needs the token of --admin-token-file')
     if (!('code' in answer)) return { user: answer }
     return {
-      refused: refusalResponse(failures === undefined ? answer : countFailure(failures, request, given, answer)),
+      refused: adminRefusalResponse(failures === undefined ? answer : countFailure(failures, request, given, answer)),
     }
   }
 }
@@ -63,8 +63,8 @@ function countFailure(
   failures: FailureCounts,
   { certificate, remoteAddress }: PlainRequest,
   token: string | undefined,
-  answer: AccessRefusal,
-): AccessRefusal {
+  answer: AdminRefusal,
+): AdminRefusal {
   const credential = token ?? certificate?.chain[0]?.toString('base64')
   if (answer.code !== 401 || credential === undefined) return answer
   const source = addressSource(remoteAddress)

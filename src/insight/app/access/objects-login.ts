@@ -8,7 +8,7 @@ import type { HeaderList, Peer } from '../../../kit/api/stream.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { userFromCertificate } from '../../../pki/core/user-from-cert.ts'
 import { verifyClientCertificate } from '../../../pki/io/x509-chain.ts'
-import type { AccessRefusal, AdminRoute, AdminUser } from '../../admin/route.ts'
+import type { AdminRefusal, AdminRoute, AdminUser } from '../../admin/route.ts'
 import type { AdminLogin } from './admin-access.ts'
 import { type AccessReviews, refusal } from './review-access.ts'
 
@@ -51,14 +51,14 @@ export interface ReviewedLoginDeps {
 
 /** Like kube-apiserver's own components: path and verb decide. */
 export function reviewedLogin({ reviews, clientCA, ownUser, now }: ReviewedLoginDeps): AdminLogin {
-  const who = async (request: PlainRequest, token: string | undefined): Promise<UserInfo | AccessRefusal> => {
+  const who = async (request: PlainRequest, token: string | undefined): Promise<UserInfo | AdminRefusal> => {
     const presented = certificateUser(request, clientCA(), now())
     if (presented !== undefined) return presented
     return token === undefined ? NO_CREDENTIAL : await reviews.who(token, request.remoteAddress)
   }
   return {
     clientCA,
-    async admit(request, token, route): Promise<AdminUser | AccessRefusal> {
+    async admit(request, token, route): Promise<AdminUser | AdminRefusal> {
       const user = await who(request, token)
       if ('code' in user) return user
       if (ownUser() !== '' && user.name === ownUser() && isOfReplicas(route)) return { ...user, replica: true }
@@ -81,7 +81,7 @@ function certificateUser(
   { certificate }: PlainRequest,
   clientCA: string,
   nowMs: number,
-): UserInfo | AccessRefusal | undefined {
+): UserInfo | AdminRefusal | undefined {
   if (certificate === undefined || clientCA === '') return undefined
   const verified = verifyClientCertificate(certificate, clientCA, nowMs)
   if ('error' in verified) return refusal(401, 'the client certificate is not accepted')

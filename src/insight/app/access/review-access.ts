@@ -8,7 +8,7 @@ import { takeTurnIn } from '../../../gateway/request/calls/call-turn.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
 import { addressCharge } from '../../../kit/core/shares/charge.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
-import type { AccessRefusal } from '../../admin/route.ts'
+import type { AdminRefusal } from '../../admin/route.ts'
 
 /** A revoked token keeps working for up to this long. */
 const TOKEN_TTL_MS = 60_000
@@ -32,9 +32,9 @@ export type PostReview = (path: string, body: string) => ReturnType<ReviewCall>
 
 export interface AccessReviews {
   /** The token's user. Never rejects. */
-  who(token: string, remoteAddress: string): Promise<UserInfo | AccessRefusal>
+  who(token: string, remoteAddress: string): Promise<UserInfo | AdminRefusal>
   /** undefined = allowed. Never rejects. */
-  may(user: UserInfo, attributes: NonResourceAttributes, remoteAddress: string): Promise<AccessRefusal | undefined>
+  may(user: UserInfo, attributes: NonResourceAttributes, remoteAddress: string): Promise<AdminRefusal | undefined>
 }
 
 /** @param what access that is refused while the API server does not respond: for the log */
@@ -45,7 +45,7 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
   const turns = new CallTurns(MAX_REVIEWS, MAX_WAITING)
   const world = { clock: { monotonic }, random: Math.random }
   let reported = ''
-  const failed = ({ message, retryAfterSeconds }: Unanswered): AccessRefusal => {
+  const failed = ({ message, retryAfterSeconds }: Unanswered): AdminRefusal => {
     if (retryAfterSeconds > 0) return { code: 429, message, retryAfterSeconds }
     if (message !== reported) {
       log.warn(`access to ${what} cannot be granted: the API server does not answer reviews`, { reason: message })
@@ -89,6 +89,6 @@ function tooManyReviews(source: string, seconds: number): string {
   return `too many reviews of tokens and rights because of ${source}: ${limit}; retry in ${seconds} s`
 }
 
-export function refusal(code: AccessRefusal['code'], message: string): AccessRefusal {
+export function refusal(code: AdminRefusal['code'], message: string): AdminRefusal {
   return { code, message, retryAfterSeconds: 0 }
 }

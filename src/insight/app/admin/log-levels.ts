@@ -4,7 +4,7 @@ import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/h
 import type { Logger } from '../../../kit/api/ports.ts'
 import { formatDuration, parseDuration } from '../../../kit/core/text/duration.ts'
 import { type LeveledLogger, LOG_LEVELS, type LogLevel } from '../../../kit/io/logs/log.ts'
-import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
+import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../../admin/route.ts'
 import { askOthers, type Replicas } from './replicas.ts'
 
 /** The level in force. */
@@ -93,7 +93,7 @@ export function logLevelRoutes(levels: LogLevels, replicas: Replicas): readonly 
       async answer(request) {
         const body = await request.readBody(MAX_BODY_BYTES)
         const wanted = readWanted(body)
-        if (typeof wanted === 'string') return { code: 400, contentType: TEXT, body: `${wanted}\n` }
+        if (typeof wanted === 'string') return { code: 400, contentType: PLAIN_TEXT, body: `${wanted}\n` }
         levels.set(wanted.level, wanted.forMs)
         return answered(request, body)
       },

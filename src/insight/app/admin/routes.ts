@@ -6,7 +6,7 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { type ShareReport, sumOfShares } from '../../../kit/core/shares/shares-report.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { Config } from '../../../process/config/config.ts'
-import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
+import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../../admin/route.ts'
 import { MAX_LIMIT, readTopQuery } from '../../core/top/query.ts'
 import { sumOfReports, type TopReport } from '../../core/top/report.ts'
 import { isTopAnswer } from '../../core/top/top-lines.ts'
@@ -81,10 +81,10 @@ function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
     access: 'view',
     replicas: true,
     answer(request, user) {
-      if (top === undefined) return { code: 404, contentType: TEXT, body: 'nothing is counted: --top=false\n' }
+      if (top === undefined) return { code: 404, contentType: PLAIN_TEXT, body: 'nothing is counted: --top=false\n' }
       const { query } = request
       const asked = readTopQuery((name) => query.get(name))
-      if ('problem' in asked) return { code: 400, contentType: TEXT, body: `${asked.problem}\n` }
+      if ('problem' in asked) return { code: 400, contentType: PLAIN_TEXT, body: `${asked.problem}\n` }
       const all = query.get('replicas') === 'all'
       // The top twenty of each replica are not the overall top twenty.
       const whole = new URLSearchParams(query)

@@ -4,7 +4,7 @@
 import { gzipSync } from 'node:zlib'
 import { type TarFile, tarOf } from '../../../kit/core/text/tar.ts'
 import type { Config } from '../../../process/config/config.ts'
-import { type AdminRoute, TEXT } from '../../admin/route.ts'
+import { type AdminRoute, PLAIN_TEXT } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Redaction } from './known-secrets.ts'
 import type { Profiles } from './profiles.ts'
@@ -33,7 +33,7 @@ export function supportBundleRoute(deps: SupportBundleDeps): AdminRoute {
       const seconds = /^\d{1,2}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
       if (seconds > LONGEST_PROFILE_SECONDS) {
         const body = `profile is not a number of seconds from 0 to ${LONGEST_PROFILE_SECONDS}\n`
-        return { code: 400, contentType: TEXT, body }
+        return { code: 400, contentType: PLAIN_TEXT, body }
       }
       const files = await bundleFiles(deps, seconds)
       const headers = { 'content-disposition': 'attachment; filename="portcullis-support.tar.gz"' }

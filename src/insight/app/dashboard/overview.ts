@@ -6,7 +6,7 @@ import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import { short } from '../../../kit/core/text/figures.ts'
 import { certificateTimes } from '../../../pki/io/certificate-validity.ts'
 import type { OwnCertificate } from '../../../process/certificates/own-certificates.ts'
-import type { CertificateRow, Change, ProblemRow, RefusalRow } from '../../api/overview.ts'
+import type { CertificateRow, Change, ProblemRow, ShownRefusals } from '../../api/overview.ts'
 import { MAX_PART_ROWS, type OverviewPart, PART_FORMAT, type TotalsPart } from '../../api/parts.ts'
 import { type ChangeLog, clip } from '../../core/dashboard/change-log.ts'
 import type { ClusterSample, Samples } from './samples.ts'
@@ -64,7 +64,7 @@ function totalsOf({ all, takenAt }: Samples): TotalsPart {
   }
 }
 
-function refusalsOf(samples: Samples): readonly RefusalRow[] {
+function refusalsOf(samples: Samples): readonly ShownRefusals[] {
   const rows = [...samples.entries()].flatMap(([cluster, sample]: [string, ClusterSample]) => sample.refusals(cluster))
   return rows
     .map((row) => ({ ...row, rule: clip(row.rule), perSecond: short(row.perSecond) }))

@@ -1,7 +1,7 @@
 // Activity of each cluster per step of ten seconds: rates from differences of the gateway's own counters, for the last half hour. Collected whether
 // or not it is viewed.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import {
   type ClusterTotals,
   clusterTotals,
@@ -10,7 +10,7 @@ import {
 } from '../../../gateway/metrics/cluster-totals.ts'
 import type { MetricsSnapshot } from '../../../gateway/metrics/recorder.ts'
 import { short } from '../../../kit/core/text/figures.ts'
-import { type RefusalRow, STEP_SECONDS, STEPS } from '../../api/overview.ts'
+import { RING_STEPS, type ShownRefusals, STEP_SECONDS } from '../../api/overview.ts'
 import type { Durations, SeriesPart } from '../../api/parts.ts'
 import { durationsOf } from '../../core/dashboard/merge/durations.ts'
 import { increase, Ring } from '../../core/dashboard/rate-ring.ts'
@@ -25,9 +25,9 @@ const CLUSTERS_AT_ONCE = 100
 
 /** One cluster; '' = requests for no known cluster. */
 export class ClusterSample {
-  readonly requests: Ring = new Ring(STEPS)
-  readonly errors: Ring = new Ring(STEPS)
-  readonly refused: Ring = new Ring(STEPS)
+  readonly requests: Ring = new Ring(RING_STEPS)
+  readonly errors: Ring = new Ring(RING_STEPS)
+  readonly refused: Ring = new Ring(RING_STEPS)
   /** Per step, newest last. */
   readonly #durations: Durations[] = []
   /** The newest counts. */
@@ -50,7 +50,7 @@ export class ClusterSample {
     this.errors.push(rate(before.errors, now.errors))
     this.refused.push(rate(before.refused, now.refused))
     this.#durations.push(newDurations(before, now))
-    if (this.#durations.length > STEPS) this.#durations.shift()
+    if (this.#durations.length > RING_STEPS) this.#durations.shift()
     this.admitted = rates(before.admitted, now.admitted, seconds)
     this.rejected = rates(before.rejected, now.rejected, seconds)
     this.policies = rates(before.policies, now.policies, seconds)
@@ -83,7 +83,7 @@ export class ClusterSample {
   }
 
   /** Refusals in the last five minutes, most frequent first. */
-  refusals(cluster: string): RefusalRow[] {
+  refusals(cluster: string): ShownRefusals[] {
     const rows = [...this.#refusals].map(([key, ring]) => {
       const [reason = '', rule = ''] = key.split('\n')
       const count = Math.round(ring.sum(REFUSAL_STEPS))
@@ -96,9 +96,9 @@ export class ClusterSample {
     return {
       endsAt,
       stepSeconds: STEP_SECONDS,
-      requests: this.requests.values(STEPS).map(short),
-      errors: this.errors.values(STEPS).map(short),
-      refused: this.refused.values(STEPS).map(short),
+      requests: this.requests.values(RING_STEPS).map(short),
+      errors: this.errors.values(RING_STEPS).map(short),
+      refused: this.refused.values(RING_STEPS).map(short),
       durations: this.#durations,
     }
   }
@@ -158,7 +158,7 @@ export class Samples {
       seen.add(store.cluster)
       totals.push(now)
       this.#sampleOf(store.cluster).take(now, seconds)
-      if (totals.length % CLUSTERS_AT_ONCE === 0) await nextTurn()
+      if (totals.length % CLUSTERS_AT_ONCE === 0) await yieldToEventLoop()
     }
     for (const name of this.#clusters.keys()) if (!seen.has(name)) this.#clusters.delete(name)
     this.all.take(sumOf(totals), seconds)

@@ -6,7 +6,7 @@ import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../gateway/metrics/descrip
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
-import { type AdminRoute, type AdminUser, TEXT } from '../../admin/route.ts'
+import { type AdminRoute, type AdminUser, PLAIN_TEXT } from '../../admin/route.ts'
 import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import { tapAuditLine } from '../../io/audit/own-events.ts'
 import type { InsightThreads } from '../threads/insight-threads.ts'
@@ -48,7 +48,8 @@ class RunningTaps {
 
   answer(request: PlainRequest, user: AdminUser): AnyResponse {
     const { request: tap, errors } = readTapQuery(request.query)
-    if (tap === undefined) return { code: 400, contentType: TEXT, body: errors.map((error) => `${error}\n`).join('') }
+    if (tap === undefined)
+      return { code: 400, contentType: PLAIN_TEXT, body: errors.map((error) => `${error}\n`).join('') }
     const name = userOf(request, user)
     const full = this.#full(name)
     if (full !== undefined) {
@@ -72,7 +73,7 @@ class RunningTaps {
     // Without a login all users have the same name.
     if (all < MAX_TAPS && (name === '' || own < MAX_TAPS_PER_USER)) return undefined
     const body = `this replica has ${limit} already, which is the limit; end one of them\n`
-    return { code: 429, contentType: TEXT, body, headers: { 'retry-after': '5' } }
+    return { code: 429, contentType: PLAIN_TEXT, body, headers: { 'retry-after': '5' } }
   }
 
   #begin(tap: TapRequest, request: PlainRequest, user: AdminUser, name: string): TapSession {

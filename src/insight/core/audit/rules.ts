@@ -32,7 +32,7 @@ export interface AuditedUser {
   readonly groups: readonly string[]
 }
 
-interface CompiledRule {
+interface CompiledAuditRule {
   readonly users: ReadonlySet<string> | undefined
   readonly userGroups: ReadonlySet<string> | undefined
   readonly verbs: ReadonlySet<string> | undefined
@@ -61,16 +61,16 @@ interface CompiledResources {
 /** Index by resource: most policies name resources, so a request is compared only with rules that may match it, however many there are. */
 export class AuditRules {
   /** Rules by named resource, in policy order. */
-  readonly #ofResource: ReadonlyMap<string, readonly CompiledRule[]>
+  readonly #ofResource: ReadonlyMap<string, readonly CompiledAuditRule[]>
   /** Rules for all other resources. */
-  readonly #ofOthers: readonly CompiledRule[]
-  readonly #ofNonResources: readonly CompiledRule[]
+  readonly #ofOthers: readonly CompiledAuditRule[]
+  readonly #ofNonResources: readonly CompiledAuditRule[]
   readonly #none: AuditDecision
 
   constructor(policy: AuditPolicy) {
     const rules = policy.rules.map((rule) => compileRule(rule, policy))
     const named = new Set(rules.flatMap(({ resources = [] }) => resources.flatMap((one) => one.named)))
-    const about = (resource: string | undefined): readonly CompiledRule[] =>
+    const about = (resource: string | undefined): readonly CompiledAuditRule[] =>
       rules.filter((rule) => canBeAbout(rule, resource))
     this.#ofResource = new Map([...named].map((resource) => [resource, about(resource)]))
     this.#ofOthers = about(undefined)
@@ -92,12 +92,12 @@ export class AuditRules {
 }
 
 /** @param resource undefined = one that no rule names */
-function canBeAbout({ resources, paths }: CompiledRule, resource: string | undefined): boolean {
+function canBeAbout({ resources, paths }: CompiledAuditRule, resource: string | undefined): boolean {
   if (resources === undefined) return paths === undefined
   return resources.some((one) => one.others || (resource !== undefined && one.named.includes(resource)))
 }
 
-function matches(rule: CompiledRule, request: AuditedRequest, user: AuditedUser): boolean {
+function matches(rule: CompiledAuditRule, request: AuditedRequest, user: AuditedUser): boolean {
   if (rule.users !== undefined && !rule.users.has(user.name)) return false
   if (rule.userGroups !== undefined && !hasAny(rule.userGroups, user.groups)) return false
   if (rule.verbs !== undefined && !rule.verbs.has(request.verb)) return false
@@ -125,7 +125,7 @@ function matchesResources(all: readonly CompiledResources[], request: AuditedReq
   return false
 }
 
-function matchesPath({ exact, prefixes }: NonNullable<CompiledRule['paths']>, path: string): boolean {
+function matchesPath({ exact, prefixes }: NonNullable<CompiledAuditRule['paths']>, path: string): boolean {
   if (exact.has(path)) return true
   for (let i = 0; i < prefixes.length; i++) if (path.startsWith(prefixes[i] ?? '')) return true
   return false
@@ -136,7 +136,7 @@ function hasAny(wanted: ReadonlySet<string>, groups: readonly string[]): boolean
   return false
 }
 
-function compileRule(rule: AuditRule, policy: AuditPolicy): CompiledRule {
+function compileRule(rule: AuditRule, policy: AuditPolicy): CompiledAuditRule {
   const urls = rule.nonResourceURLs
   return {
     users: setOf(rule.users),

@@ -1,7 +1,7 @@
 // Selects and orders the clusters on a page of the overview.
 
 import { type ClusterTile, TILES_A_PAGE } from '../../api/overview.ts'
-import { isHurting, weightOf } from './troubles.ts'
+import { isHurting, troubleWeight } from './troubles.ts'
 
 const SHOWN = ['all', 'hurting', 'switched'] as const
 const SORTS = ['worst', 'name', 'requests', 'errors', 'refused', 'latency'] as const
@@ -53,7 +53,8 @@ export function chooseTiles(all: readonly ClusterTile[], { search, show, sort, p
 /** Greatest first, then by name. */
 const ORDERS: Readonly<Record<TileChoice['sort'], (tile: ClusterTile) => number>> = {
   // Among equally bad clusters, the one with more requests.
-  worst: ({ troubles, requestsPerSecond }) => weightOf(troubles) * 1e9 + (troubles.length > 0 ? requestsPerSecond : 0),
+  worst: ({ troubles, requestsPerSecond }) =>
+    troubleWeight(troubles) * 1e9 + (troubles.length > 0 ? requestsPerSecond : 0),
   name: () => 0,
   requests: ({ requestsPerSecond }) => requestsPerSecond,
   errors: ({ errorRatio, requestsPerSecond }) => errorRatio * requestsPerSecond,

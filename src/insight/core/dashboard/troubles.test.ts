@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isHurting, troublesOf, weightOf } from './troubles.ts'
+import { isHurting, troublesOf, troubleWeight } from './troubles.ts'
 
 type Tile = Parameters<typeof troublesOf>[0]
 
@@ -40,5 +40,7 @@ test('a few requests tell nothing of errors, refusals or latency', () => {
 test('a switch is shown, but alone is not a trouble; what weighs more comes first', () => {
   assert.equal(isHurting({ troubles: ['degraded'] }), false)
   assert.equal(isHurting({ troubles: ['degraded', 'slow'] }), true)
-  assert.ok(weightOf(['down']) > weightOf(['errors', 'credentials', 'endpoints', 'refused', 'degraded', 'slow']))
+  assert.ok(
+    troubleWeight(['down']) > troubleWeight(['errors', 'credentials', 'endpoints', 'refused', 'degraded', 'slow']),
+  )
 })

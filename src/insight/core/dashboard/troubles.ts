@@ -43,6 +43,6 @@ export function isHurting({ troubles }: Pick<ClusterTile, 'troubles'>): boolean 
 }
 
 /** Higher is worse; 0 = no troubles. */
-export function weightOf(troubles: readonly Trouble[]): number {
+export function troubleWeight(troubles: readonly Trouble[]): number {
   return troubles.reduce((sum, trouble) => sum + WEIGHTS[trouble], 0)
 }

@@ -28,14 +28,14 @@ export interface TopNumbers {
   readonly upstreamSeconds: number
 }
 
-export interface TopCounts extends TopNumbers {
+export interface ReportedCounts extends TopNumbers {
   /** Mean over `timedRequests`; 0 when there are none. */
   readonly latencySeconds: number
   /** Requests whose latency counts: all but long-running ones (watch, exec ...). */
   readonly timedRequests: number
 }
 
-export interface TopRow extends TopCounts {
+export interface TopRow extends ReportedCounts {
   /** '' = the request had none: no user, cluster-scoped, or no known cluster. */
   readonly name: string
   /** How much each number may be too low; it is never too high. */
@@ -49,7 +49,7 @@ export interface TopReport {
   readonly cluster: string
   /** The time actually counted: less than the minutes at first, and up to a slot more. */
   readonly seconds: number
-  readonly total: TopCounts
+  readonly total: ReportedCounts
   readonly rows: readonly TopRow[]
   /** Upper bound for a name without a row. */
   readonly others: TopNumbers
@@ -114,7 +114,7 @@ function numbersOf(tally: Float64Array, at: number): TopNumbers {
   }
 }
 
-function countsOf(tally: Float64Array, at: number): TopCounts {
+function countsOf(tally: Float64Array, at: number): ReportedCounts {
   const timedRequests = Math.max(0, (tally[at + REQUESTS] ?? 0) - (tally[at + UNTIMED] ?? 0))
   return { ...numbersOf(tally, at), latencySeconds: rounded(meanMs(tally, at) / 1000), timedRequests }
 }
@@ -125,7 +125,7 @@ function meanMs(tally: Float64Array, at: number): number {
 }
 
 /** In the order of a tally. */
-function tallyOf(counts: TopCounts): number[] {
+function tallyOf(counts: ReportedCounts): number[] {
   const tally = errorsOf(counts)
   tally[LATENCY_MS] = counts.latencySeconds * counts.timedRequests * 1000
   tally[UNTIMED] = counts.requests - counts.timedRequests

@@ -15,7 +15,7 @@ export interface Client {
 }
 
 /** The operation side of a row. */
-export interface Operation {
+export interface RowOperation {
   readonly cluster: string
   readonly verb: string
   /** The resource, or that of a non-resource path. */
@@ -38,12 +38,12 @@ export type OnRow<T> = (key: T, tallies: Float64Array, at: number) => void
 export class RequestRows {
   readonly #clients = new Array<Client | undefined>(CLIENTS).fill(undefined)
   readonly #clientTallies = new Float64Array(CLIENTS * TALLY_WIDTH)
-  readonly #operations = new Array<Operation | undefined>(OPERATIONS).fill(undefined)
+  readonly #operations = new Array<RowOperation | undefined>(OPERATIONS).fill(undefined)
   readonly #operationTallies = new Float64Array(OPERATIONS * TALLY_WIDTH)
   readonly #onClient: OnRow<Client>
-  readonly #onOperation: OnRow<Operation>
+  readonly #onOperation: OnRow<RowOperation>
 
-  constructor(onClient: OnRow<Client>, onOperation: OnRow<Operation>) {
+  constructor(onClient: OnRow<Client>, onOperation: OnRow<RowOperation>) {
     this.#onClient = onClient
     this.#onOperation = onOperation
   }
@@ -132,7 +132,7 @@ export class RequestRows {
     this.#clientTallies.fill(0, slot * TALLY_WIDTH, slot * TALLY_WIDTH + TALLY_LENGTH)
   }
 
-  #settleOperation(slot: number, operation: Operation): void {
+  #settleOperation(slot: number, operation: RowOperation): void {
     this.#onOperation(operation, this.#operationTallies, slot * TALLY_WIDTH)
     this.#operationTallies.fill(0, slot * TALLY_WIDTH, slot * TALLY_WIDTH + TALLY_LENGTH)
   }
@@ -153,7 +153,7 @@ function isClient(client: Client | undefined, { connection, user, userAgent, clu
   )
 }
 
-function isOperation(operation: Operation | undefined, record: RequestRecord, resource: string): boolean {
+function isOperation(operation: RowOperation | undefined, record: RequestRecord, resource: string): boolean {
   return (
     operation !== undefined &&
     operation.verb === record.verb &&

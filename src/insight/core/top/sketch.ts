@@ -121,7 +121,7 @@ function emptySketch(missing: Float64Array): Sketch {
 }
 
 /** The sum of several for one cluster; '' = over all clusters. All rows, or those among the first `count` by any measure. */
-export function sumOf(parts: readonly DimensionSketch[], cluster: string, count?: number): Sketch {
+export function sumSketches(parts: readonly DimensionSketch[], cluster: string, count?: number): Sketch {
   const sum = new SketchSum()
   for (const part of parts) {
     sum.add(cluster === '' ? part.all : (part.clusters.get(cluster) ?? emptySketch(part.unseen)))

@@ -3,7 +3,7 @@
 
 import { DIMENSIONS } from '../../../process/api/dimensions.ts'
 import { REQUESTS, TALLY_LENGTH } from './measures.ts'
-import { addTo, type DimensionSketch, largest, ROW_LENGTH, type Sketch, sumOf } from './sketch.ts'
+import { addTo, type DimensionSketch, largest, ROW_LENGTH, type Sketch, sumSketches } from './sketch.ts'
 import type { TrafficSketch } from './traffic.ts'
 
 /** Selectable windows, minutes. */
@@ -71,11 +71,11 @@ export class TopWindows {
     const seconds = Math.max(0, nowMs - fromMs) / 1000
     const total = new Float64Array(TALLY_LENGTH)
     if (cluster === '') for (const part of parts) addTo(total, part.total)
-    const clusters = sumOf(partsOf(parts, CLUSTER), '')
+    const clusters = sumSketches(partsOf(parts, CLUSTER), '')
     const row = clusters.names.indexOf(cluster)
     if (cluster !== '' && row >= 0) addTo(total, clusters.rows.subarray(row * ROW_LENGTH, (row + 1) * ROW_LENGTH))
     const own = dimension === CLUSTER && cluster !== ''
-    const sketch = own ? onlyOf(clusters, row) : sumOf(partsOf(parts, dimension), cluster)
+    const sketch = own ? onlyOf(clusters, row) : sumSketches(partsOf(parts, dimension), cluster)
     return { sketch, total, seconds }
   }
 
@@ -139,7 +139,7 @@ function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
   for (const { clusters } of parts) for (const name of clusters.keys()) names.add(name)
   const fair = Math.floor(MAX_CLUSTER_ROWS / Math.max(1, names.size) / 6)
   const count = Math.min(CLUSTER_ROWS, Math.max(MIN_ROWS, fair))
-  const sums = [...names].map((name) => ({ name, sketch: sumOf(parts, name, count) }))
+  const sums = [...names].map((name) => ({ name, sketch: sumSketches(parts, name, count) }))
   sums.sort((a, b) => requestsOf(b.sketch) - requestsOf(a.sketch))
   let room = MAX_CLUSTER_ROWS
   const clusters = new Map<string, Sketch>()
@@ -155,7 +155,7 @@ function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
       for (let i = 0; i < TALLY_LENGTH; i++) unseen[i] = Math.max(unseen[i] ?? 0, missing[i] ?? 0)
     }
   }
-  return { all: sumOf(parts, '', ROWS), clusters, unseen }
+  return { all: sumSketches(parts, '', ROWS), clusters, unseen }
 }
 
 function requestsOf({ rows }: Sketch): number {

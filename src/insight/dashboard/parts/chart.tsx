@@ -3,11 +3,11 @@
 import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { type Series, STEP_SECONDS, STEPS } from '../../api/overview.ts'
+import { RING_STEPS, type Series, STEP_SECONDS } from '../../api/overview.ts'
 import { clock, count, latency } from '../data/format.ts'
 
 /** Seconds shown, even if there is less data. */
-const WINDOW = (STEPS - 1) * STEP_SECONDS
+const WINDOW = (RING_STEPS - 1) * STEP_SECONDS
 
 export function Chart({ series, label }: { readonly series: Series; readonly label: string }): VNode {
   const holder = useRef<HTMLDivElement>(null)

@@ -129,7 +129,7 @@ export function duration(description: string): Schema<string> {
 }
 
 /** A text whose allowed values are checked outside the schema. */
-export function textOf<T extends string>(description: string): Schema<T> {
+export function typedText<T extends string>(description: string): Schema<T> {
   return { type: 'string', description }
 }
 

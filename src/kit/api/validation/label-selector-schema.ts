@@ -1,6 +1,6 @@
 // metav1.LabelSelector as a schema.
 
-import { atomic, list, map, object, text, textOf, type ValueOf } from '../json/json-schema.ts'
+import { atomic, list, map, object, text, typedText, type ValueOf } from '../json/json-schema.ts'
 
 /** metav1.LabelSelector. An empty one selects everything. */
 export type LabelSelector = ValueOf<ReturnType<typeof labelSelector>>
@@ -11,7 +11,7 @@ export function labelSelector(description: string) {
     'A requirement of a label.',
     {
       key: text('The label.'),
-      operator: textOf<'In' | 'NotIn' | 'Exists' | 'DoesNotExist'>(
+      operator: typedText<'In' | 'NotIn' | 'Exists' | 'DoesNotExist'>(
         'How the label relates to values: In, NotIn, Exists or DoesNotExist.',
       ),
       values: atomic(

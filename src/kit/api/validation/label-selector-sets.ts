@@ -12,7 +12,7 @@ interface LabelSet {
 }
 
 /** A requirement with its position in the selector: `.matchLabels[app]`. */
-interface Requirement {
+interface SetRequirement {
   readonly path: string
   readonly key: string
   readonly set: LabelSet
@@ -46,8 +46,8 @@ function byKey(selector: Loose<LabelSelector>): ReadonlyMap<string, LabelSet> {
 }
 
 /** Skips incomplete and unknown requirements: they are reported as errors elsewhere. */
-function requirementsOf(selector: Loose<LabelSelector>): readonly Requirement[] {
-  const found: Requirement[] = []
+function requirementsOf(selector: Loose<LabelSelector>): readonly SetRequirement[] {
+  const found: SetRequirement[] = []
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) {
     if (value === undefined) continue
     found.push({ path: `.matchLabels[${key}]`, key, set: { listed: true, values: new Set([value]), absent: false } })

@@ -15,12 +15,12 @@ export type Parts<T> = readonly [PartOf<T>, ...PartOf<T>[]]
  * @param values of the field; undefined if the parts have no such field
  * @param parts that contain the field
  */
-export type Rule<P, V, R> = (values: Parts<V>, parts: Parts<P>) => R
+export type MergeRule<P, V, R> = (values: Parts<V>, parts: Parts<P>) => R
 
-export type Shape<P, R> = { readonly [K in keyof R]: Rule<P, K extends keyof P ? P[K] : undefined, R[K]> }
+export type Shape<P, R> = { readonly [K in keyof R]: MergeRule<P, K extends keyof P ? P[K] : undefined, R[K]> }
 
 export function merge<P extends object, R>(shape: Shape<P, R>, parts: Parts<P>): R {
-  const rules: [string, Rule<P, unknown, unknown>][] = Object.entries(shape)
+  const rules: [string, MergeRule<P, unknown, unknown>][] = Object.entries(shape)
   const merged = rules.map(([field, rule]) => [
     field,
     rule(
@@ -56,7 +56,7 @@ export function sum(values: Parts<number>): number {
   return values.reduce((all, { part }) => all + part, 0)
 }
 
-export function sumOf<F extends string>(parts: Parts<Readonly<Record<F, number>>>, field: F): number {
+export function sumOfField<F extends string>(parts: Parts<Readonly<Record<F, number>>>, field: F): number {
   return parts.reduce((all, { part }) => all + part[field], 0)
 }
 

@@ -3,13 +3,13 @@
 interface Timed<T> {
   readonly atMs: number
   /** Tie-breaker: at the same time, first added comes first. */
-  readonly turn: number
+  readonly order: number
   readonly item: T
 }
 
 export class TimeQueue<T> {
   readonly #heap: Timed<T>[] = []
-  #turns = 0
+  #added = 0
 
   get size(): number {
     return this.#heap.length
@@ -22,7 +22,7 @@ export class TimeQueue<T> {
 
   add(atMs: number, item: T): void {
     const heap = this.#heap
-    const added = { atMs, turn: this.#turns++, item }
+    const added = { atMs, order: this.#added++, item }
     let at = heap.push(added) - 1
     while (at > 0) {
       const parent = (at - 1) >> 1
@@ -59,5 +59,5 @@ export class TimeQueue<T> {
 }
 
 function isBefore(a: Timed<unknown>, b: Timed<unknown>): boolean {
-  return a.atMs === b.atMs ? a.turn < b.turn : a.atMs < b.atMs
+  return a.atMs === b.atMs ? a.order < b.order : a.atMs < b.atMs
 }

@@ -2,7 +2,7 @@
 
 import { first, isSome, merge, type Parts, rows, sum } from '../merge/merge.ts'
 import type { ShareLimit } from './shared-resource.ts'
-import type { Holder, Shares } from './shares.ts'
+import type { ShareHolder, Shares } from './shares.ts'
 
 /** One resource, for authenticated or for unauthenticated clients. */
 export interface ShareReport {
@@ -15,7 +15,7 @@ export interface ShareReport {
   /** Sources that hold something; over several threads, an upper bound. */
   readonly sources: number
   /** The largest holders, largest first. */
-  readonly largest: readonly Holder[]
+  readonly largest: readonly ShareHolder[]
 }
 
 /** Per thread: the largest overall is among the larger ones of some thread. */
@@ -30,13 +30,16 @@ export function reportShares(limit: ShareLimit, known: boolean, shares: Shares):
 export function sumOfShares(threads: readonly (readonly ShareReport[])[], most: number): readonly ShareReport[] {
   const parts = threads.map((part, i) => ({ replica: `${i}`, part }))
   const merged = rows<ShareReport, ShareReport>(['limit', 'known'], (same) => {
-    const largest = (lists: Parts<readonly Holder[]>): readonly Holder[] => sumOfHolders(lists).slice(0, most)
+    const largest = (lists: Parts<readonly ShareHolder[]>): readonly ShareHolder[] => sumOfHolders(lists).slice(0, most)
     return { ...first(same), ...merge({ capacity: sum, held: sum, sources: sum, largest }, same) }
   })
   return isSome(parts) ? merged(parts) : []
 }
 
-function sumOfHolders(lists: Parts<readonly Holder[]>): readonly Holder[] {
-  const merged = rows<Holder, Holder>(['source'], (same) => ({ ...first(same), ...merge({ held: sum }, same) }))
+function sumOfHolders(lists: Parts<readonly ShareHolder[]>): readonly ShareHolder[] {
+  const merged = rows<ShareHolder, ShareHolder>(['source'], (same) => ({
+    ...first(same),
+    ...merge({ held: sum }, same),
+  }))
   return merged(lists).toSorted((one, other) => other.held - one.held)
 }

@@ -5,7 +5,7 @@
 export type Taken = 'taken' | 'over-share' | 'full'
 
 /** A source and what it holds. */
-export interface Holder {
+export interface ShareHolder {
   readonly source: string
   readonly weight: number
   readonly held: number
@@ -144,7 +144,7 @@ export class Shares {
   }
 
   /** The largest holders, largest first; linear in the number of holders. */
-  largest(most: number): Holder[] {
+  largest(most: number): ShareHolder[] {
     const largest: Entry[] = []
     for (const entry of this.#entries.values()) {
       if (entry.held === 0 || (largest.length === most && entry.held <= (largest.at(-1)?.held ?? 0))) continue

@@ -9,12 +9,12 @@ const MAX_VARINT_BYTES = 10
 const MAX_FIELD_NUMBER = 2 ** 29 - 1
 
 /** Maximum number of fields read in a message and everything nested in it: a field may be two bytes, and costs time however short it is. */
-export const MAX_FIELDS = 100_000
+export const MAX_MESSAGE_FIELDS = 100_000
 
 /** A message has more fields than are read. */
 export class TooManyFields extends SyntaxError {
   constructor() {
-    super(`the message has more than ${MAX_FIELDS} fields, which is the limit of this server`)
+    super(`the message has more than ${MAX_MESSAGE_FIELDS} fields, which is the limit of this server`)
   }
 }
 
@@ -40,7 +40,7 @@ export class ProtobufReader {
   /** Whether there is another field. */
   next(): boolean {
     if (this.#at >= this.#message.length) return false
-    if (++this.#read.fields > MAX_FIELDS) throw new TooManyFields()
+    if (++this.#read.fields > MAX_MESSAGE_FIELDS) throw new TooManyFields()
     const tag = this.#varint()
     this.number = Math.floor(tag / 8)
     if (this.number < 1 || this.number > MAX_FIELD_NUMBER) throw malformed(`field number ${this.number}`)

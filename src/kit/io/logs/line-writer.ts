@@ -70,7 +70,7 @@ class QueuedWriter implements LineWriter {
   readonly #onError: (message: string) => void
   readonly #errors = new Set<string>()
   readonly #onExit = (): void => this.#writeAllNow()
-  #blocks: Block[] = []
+  #blocks: LineBlock[] = []
   #queued = 0
   #dropped = 0
   #busy: boolean
@@ -169,7 +169,7 @@ class QueuedWriter implements LineWriter {
     this.#bytes += length
   }
 
-  #writeBlock(block: Block, bytes: Buffer, from: number): void {
+  #writeBlock(block: LineBlock, bytes: Buffer, from: number): void {
     write(this.#fd, bytes, from, bytes.length - from, null, (error, written) => {
       if (error === null) {
         const end = from + written
@@ -210,7 +210,7 @@ class QueuedWriter implements LineWriter {
   }
 }
 
-interface Block {
+interface LineBlock {
   text: string
   lines: number
 }

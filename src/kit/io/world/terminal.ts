@@ -14,7 +14,7 @@ export interface Screen {
 }
 
 /** Streams of a screen: standard input and output, except in tests. */
-export interface Terminal {
+export interface ScreenStreams {
   readonly input: Pick<NodeJS.ReadStream, 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'isTTY'>
   readonly output: Pick<NodeJS.WriteStream, 'write' | 'on' | 'off' | 'columns' | 'rows' | 'isTTY'>
 }
@@ -29,13 +29,15 @@ const DEFAULT_COLUMNS = 80
 const DEFAULT_ROWS = 24
 
 /** undefined if output is not a terminal, or there is no keyboard: then the command prints its output once. */
-export function openScreen(terminal: Terminal = { input: process.stdin, output: process.stdout }): Screen | undefined {
+export function openScreen(
+  terminal: ScreenStreams = { input: process.stdin, output: process.stdout },
+): Screen | undefined {
   const { input, output } = terminal
   return input.isTTY && output.isTTY ? new TerminalScreen(terminal) : undefined
 }
 
 class TerminalScreen implements Screen {
-  readonly #terminal: Terminal
+  readonly #terminal: ScreenStreams
   #ended = false
   #wake: () => void = () => undefined
   readonly #onKey = (bytes: Buffer): void => {
@@ -47,7 +49,7 @@ class TerminalScreen implements Screen {
     this.#wake()
   }
 
-  constructor(terminal: Terminal) {
+  constructor(terminal: ScreenStreams) {
     this.#terminal = terminal
     const { input, output } = terminal
     input.setRawMode(true)

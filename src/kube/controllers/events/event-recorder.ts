@@ -42,7 +42,7 @@ export interface Involved {
 }
 
 /** An Event, and its pending writes. */
-interface Series {
+interface EventSeries {
   readonly client: ObjectClient
   readonly involved: Involved
   readonly firstMs: number
@@ -75,7 +75,7 @@ export class EventRecorder {
   readonly #deps: EventRecorderDeps
   readonly #pace: EventPace
   /** Least recently used first. */
-  readonly #series = new Map<string, Series>()
+  readonly #series = new Map<string, EventSeries>()
   readonly #writes = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   /** When the timer fires, monotonic. */
@@ -107,7 +107,7 @@ export class EventRecorder {
     const key = `${kind}/${namespace}/${name}/${uid}/${news.reason}`
     const lastMs = this.#deps.clock.now()
     const fresh = { client, involved, firstMs: lastMs, due: 0, failed: 0, written: false, dueMs: 0, writing: false }
-    const series: Series = this.#series.get(key) ?? { ...fresh, news, lastMs }
+    const series: EventSeries = this.#series.get(key) ?? { ...fresh, news, lastMs }
     series.due++
     series.news = news
     series.lastMs = lastMs
@@ -130,8 +130,8 @@ export class EventRecorder {
     this.#timer.unref()
   }
 
-  #nextDue(): Series | undefined {
-    let first: Series | undefined
+  #nextDue(): EventSeries | undefined {
+    let first: EventSeries | undefined
     for (const series of this.#series.values()) {
       if (series.writing || series.due === 0) continue
       if (first === undefined || series.dueMs < first.dueMs) first = series
@@ -160,7 +160,7 @@ export class EventRecorder {
     this.#arm()
   }
 
-  async #write(series: Series): Promise<void> {
+  async #write(series: EventSeries): Promise<void> {
     const count = series.due + series.failed
     series.due = 0
     series.failed = 0
@@ -215,7 +215,7 @@ async function add(client: ObjectClient, event: JsonObject, count: number): Prom
   }
 }
 
-function eventOf({ involved, news, firstMs, lastMs }: Series, count: number, replica: string): JsonObject {
+function eventOf({ involved, news, firstMs, lastMs }: EventSeries, count: number, replica: string): JsonObject {
   const { type, reason, message } = news
   const known = Object.entries(involved).filter(([, value]) => value !== '')
   return {

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import fc from 'fast-check'
 import { Election } from '../../../../test/harness/election.ts'
 import type { CompiledAutoscaler } from '../../../gateway/core/cluster/compiled-cluster.ts'
@@ -40,7 +40,7 @@ class Side {
     this.followed.push(what)
     return {
       stop: async () => {
-        await nextTurn()
+        await yieldToEventLoop()
         this.followed.splice(this.followed.indexOf(what), 1)
         this.events.push('stopped')
       },
@@ -178,7 +178,7 @@ async function compare(t: TestContext, begins: boolean, steps: readonly Step[]):
   const election = new Election(begins, () => void now.events.push('released'))
   const [was, is] = [new Before(old, () => election.leads), after(now, election)]
   was.look()
-  await nextTurn()
+  await yieldToEventLoop()
   for (const step of steps) {
     if (step === 'win' || step === 'lose') {
       election.leads = step === 'win'
@@ -191,8 +191,8 @@ async function compare(t: TestContext, begins: boolean, steps: readonly Step[]):
     }
     t.mock.timers.tick(LOOK_MS)
     was.look()
-    await nextTurn()
-    await nextTurn()
+    await yieldToEventLoop()
+    await yieldToEventLoop()
     assert.deepEqual(now.followed.toSorted(byText), old.followed.toSorted(byText))
     assert.deepEqual([now.looks, now.decides], [old.looks, old.decides])
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { Election } from '../../../../test/harness/election.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
 import { Leadership, leadAlone, type Term } from './leadership.ts'
@@ -32,7 +32,7 @@ test('tenants start when the lease is won, in their order, and stop in the rever
   run('b')
   election.leads = true
   run('c')
-  await nextTurn()
+  await yieldToEventLoop()
   election.leads = false
   election.leads = true
   const [began, lost, again] = [
@@ -64,7 +64,7 @@ test('a tenant that throws is logged, and the others run; it starts again with t
     others++
     return { stop: () => void others-- }
   })
-  await nextTurn()
+  await yieldToEventLoop()
   assert.deepEqual([starts, others], [1, 1])
   leads = false
   settle()
@@ -89,20 +89,20 @@ test('the lease is released after all that ran has stopped, of earlier terms, to
     return { stop: () => opened }
   }
   leadership.run('a', start)
-  await nextTurn()
+  await yieldToEventLoop()
   election.leads = false
   election.leads = true
   const leaving = leadership.run('b', start)
-  await nextTurn()
+  await yieldToEventLoop()
   void leaving.leave().then(() => events.push('left'))
   const stopped = leadership.stop()
   for (const { open } of gates) {
-    await nextTurn()
+    await yieldToEventLoop()
     assert.equal(events.includes('released'), false)
     open()
   }
   await stopped
-  await nextTurn()
+  await yieldToEventLoop()
   assert.deepEqual(new Set(events), new Set(['left', 'released']))
   election.leads = true
   assert.equal(leadership.isLeader(), false)
@@ -116,17 +116,17 @@ test('a term whose end is noticed by the clock is over for all tenants at once, 
     terms.push(term)
     return { stop: () => void stops++ }
   })
-  await nextTurn()
+  await yieldToEventLoop()
   election.lapse()
   assert.equal(terms[0]?.holds(), false)
   assert.equal(stops, 0, 'not inside of the question')
   // The renewal in flight succeeds.
   election.leads = true
-  await nextTurn()
+  await yieldToEventLoop()
   assert.deepEqual([stops, terms.map((term) => term.holds())], [1, [false, true]])
   election.lapse()
   assert.equal(election.leadership.isLeader(), false)
-  await nextTurn()
+  await yieldToEventLoop()
   assert.equal(stops, 2)
 })
 
@@ -137,7 +137,7 @@ test('a process that is alone leads, until it stops', async () => {
     term = begun
     return undefined
   })
-  await nextTurn()
+  await yieldToEventLoop()
   assert.equal(term?.holds(), true)
   await leadership.stop()
   assert.deepEqual([term.holds(), leadership.isLeader()], [false, false])

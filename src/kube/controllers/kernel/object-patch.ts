@@ -7,7 +7,7 @@ import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { ObjectClient, ObjectName, PatchOptions } from '../../api/object-client.ts'
 import type { ResourceKind } from '../../api/resource-kind.ts'
 import { isMissing, StatusError } from '../../api/status.ts'
-import type { TurnOutcome } from './work-queue.ts'
+import type { ReconcileOutcome } from './work-queue.ts'
 
 export interface PatchTarget extends PatchOptions {
   readonly client: Pick<ObjectClient, 'get' | 'patch'>
@@ -43,7 +43,7 @@ export async function patchSame(target: PatchTarget, seen: JsonObject, change: J
 }
 
 export interface FailedWrite {
-  readonly outcome: TurnOutcome
+  readonly outcome: ReconcileOutcome
   /** After a conflict: the current object. */
   readonly current?: JsonObject
 }

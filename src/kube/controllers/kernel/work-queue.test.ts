@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { mock, type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import type { Clock } from '../../../kit/api/ports.ts'
-import { type TurnOutcome, type WorkPace, WorkQueue } from './work-queue.ts'
+import { type ReconcileOutcome, type WorkPace, WorkQueue } from './work-queue.ts'
 
 const PACE = { conflictMs: 10, firstBackoffMs: 100, longestBackoffMs: 60_000 }
 
 function queueOf(
-  turn: (key: string) => Promise<TurnOutcome>,
+  reconcile: (key: string) => Promise<ReconcileOutcome>,
   clock: Clock,
   { limit = 4, random = 0, ...pace }: Partial<WorkPace> & { readonly limit?: number; readonly random?: number } = {},
 ): WorkQueue {
-  return new WorkQueue({ turn, clock, random: () => random, limit, pace: { ...PACE, ...pace } })
+  return new WorkQueue({ reconcile, clock, random: () => random, limit, pace: { ...PACE, ...pace } })
 }
 
 function fakeTime(t: TestContext) {
@@ -31,7 +31,7 @@ function fakeTime(t: TestContext) {
 test('the earliest time counts, and one turn covers all that was said before it', async (t) => {
   const { clock, pass, time } = fakeTime(t)
   const turns: string[] = []
-  const turn = async (key: string): Promise<TurnOutcome> => {
+  const turn = async (key: string): Promise<ReconcileOutcome> => {
     turns.push(`${key}@${time.ms}`)
     return 'done'
   }
@@ -50,8 +50,8 @@ test('the earliest time counts, and one turn covers all that was said before it'
 test('failures wait longer and longer, whatever is said meanwhile, and a success ends that', async (t) => {
   const { clock, pass, time } = fakeTime(t)
   const turns: number[] = []
-  let outcome: TurnOutcome = 'failed'
-  const turn = async (): Promise<TurnOutcome> => {
+  let outcome: ReconcileOutcome = 'failed'
+  const turn = async (): Promise<ReconcileOutcome> => {
     turns.push(time.ms)
     return outcome
   }
@@ -90,7 +90,7 @@ test('never more at a time than may be, never one of them twice, and none is los
       const seen = new Map<string, number>()
       const said = new Map<string, number>()
       let order = 0
-      const turn = async (key: string): Promise<TurnOutcome> => {
+      const turn = async (key: string): Promise<ReconcileOutcome> => {
         assert.ok(!running.has(key) && running.size < 2)
         running.add(key)
         seen.set(key, order++)
@@ -117,7 +117,7 @@ test('never more at a time than may be, never one of them twice, and none is los
 test('stop waits for what runs, and begins nothing', async (t) => {
   const { clock, pass } = fakeTime(t)
   const ends: (() => void)[] = []
-  const turn = (): Promise<TurnOutcome> => new Promise((resolve) => ends.push(() => resolve('failed')))
+  const turn = (): Promise<ReconcileOutcome> => new Promise((resolve) => ends.push(() => resolve('failed')))
   const queue = queueOf(turn, clock)
   queue.add('a', 0)
   queue.add('b', 20)
@@ -141,7 +141,7 @@ test('very many that are due at once let others run in between', async () => {
   const keys = Array.from({ length: 200 }, (_, i) => `p${i}`)
   const { promise: done, resolve: finish } = Promise.withResolvers<void>()
   // Nothing to write: awaits no answer.
-  const turn = async (): Promise<TurnOutcome> => {
+  const turn = async (): Promise<ReconcileOutcome> => {
     nowMs += 3
     if (++counted === keys.length) finish()
     return 'done'
@@ -164,7 +164,7 @@ test('a turn that throws is told, tried again, and holds up no other', async (t)
   const errors: string[] = []
   const turns: string[] = []
   const queue = new WorkQueue({
-    turn: async (key) => {
+    reconcile: async (key) => {
       turns.push(key)
       if (key === 'odd' && errors.length === 0) throw new Error('odd')
       return 'done'
@@ -187,8 +187,8 @@ test('a turn that throws is told, tried again, and holds up no other', async (t)
 test('writes of one key keep the spacing, and a turn that wrote nothing does not count', async (t) => {
   const { clock, pass, time } = fakeTime(t)
   const turns: string[] = []
-  let outcome: TurnOutcome = 'written'
-  const turn = async (key: string): Promise<TurnOutcome> => {
+  let outcome: ReconcileOutcome = 'written'
+  const turn = async (key: string): Promise<ReconcileOutcome> => {
     turns.push(`${key}@${time.ms}`)
     return outcome
   }
@@ -208,7 +208,7 @@ test('writes of one key keep the spacing, and a turn that wrote nothing does not
 test('when the cause of failures is gone they are tried at once', async (t) => {
   const { clock, pass, time } = fakeTime(t)
   const turns: number[] = []
-  let outcome: TurnOutcome = 'failed'
+  let outcome: ReconcileOutcome = 'failed'
   const queue = queueOf(async () => {
     turns.push(time.ms)
     return outcome

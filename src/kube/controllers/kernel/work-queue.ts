@@ -1,32 +1,31 @@
-// The work queue of controllers, like client-go's: a key added several times gets one turn, at the earliest requested time. A limited
-// number of
-// turns run concurrently, never two of one key. A failed key backs off exponentially, and writes of one key keep a minimum spacing.
+// The work queue of controllers, like client-go's: a key added several times is reconciled once, at the earliest requested time. A limited
+// number are reconciled at once, never one key twice. A failed key backs off exponentially, and writes of one key keep a minimum spacing.
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import { TimeQueue } from '../../../kit/core/queues/time-queue.ts'
 
-/** `done` = nothing was written, so the next turn need not keep the spacing; `conflict` = another client wrote first: retried soon. */
-export type TurnOutcome = 'done' | 'written' | 'conflict' | 'failed'
+/** `done` = nothing was written, so the next run need not keep the spacing; `conflict` = another client wrote first: retried soon. */
+export type ReconcileOutcome = 'done' | 'written' | 'conflict' | 'failed'
 
 export interface WorkQueueDeps {
-  turn(key: string): Promise<TurnOutcome>
-  /** A turn has thrown, which is a bug; it counts as failed. Default: ignored. */
+  reconcile(key: string): Promise<ReconcileOutcome>
+  /** A run has thrown, which is a bug; it counts as failed. Default: ignored. */
   onError?(key: string, error: unknown): void
   readonly clock: Pick<Clock, 'monotonic'>
   /** In [0, 1). */
   random(): number
-  /** Concurrent turns. */
+  /** Concurrent runs. */
   readonly limit: number
   readonly pace?: Partial<WorkPace>
 }
 
 /** Milliseconds. */
 export interface WorkPace {
-  /** Between the starts of a turn that wrote something and the next one of the same key. Default 0. */
+  /** Between the starts of a run that wrote something and the next one of the same key. Default 0. */
   readonly spacingMs: number
-  /** Before the turn after a conflict: half of it to one and a half. Default 150. */
+  /** Before the run after a conflict: half of it to one and a half. Default 150. */
   readonly conflictMs: number
-  /** Before the turn after a failure: half of it to all; doubles with each failure in a row. Default 1 s. */
+  /** Before the run after a failure: half of it to all; doubles with each failure in a row. Default 1 s. */
   readonly firstBackoffMs: number
   /** Default 30 s. */
   readonly longestBackoffMs: number
@@ -39,13 +38,13 @@ interface Item {
   /** Its entry in the queue, while it is waiting and not running. */
   slot: Slot | undefined
   running: boolean
-  /** Start of the last turn that wrote something, or tried to. */
+  /** Start of the last run that wrote something, or tried to. */
   wroteMs: number
   /** Consecutive failures. */
   failures: number
   /** End of the backoff. */
   untilMs: number
-  /** Forgotten while running: the turn's outcome is ignored. */
+  /** Forgotten while running: the outcome is ignored. */
   forgotten: boolean
 }
 
@@ -56,7 +55,7 @@ interface Slot {
 const DEFAULT_PACE: WorkPace = { spacingMs: 0, conflictMs: 150, firstBackoffMs: 1_000, longestBackoffMs: 30_000 }
 const NEVER = Number.POSITIVE_INFINITY
 const LONG_AGO = Number.NEGATIVE_INFINITY
-/** Yields to other work after this long: a turn that awaits nothing never yields by itself. */
+/** Yields to other work after this long: a run that awaits nothing never yields by itself. */
 const SLICE_MS = 10
 /** Maximum delay of setTimeout. */
 const MAX_DELAY_MS = 2 ** 31 - 1
@@ -70,7 +69,7 @@ export class WorkQueue {
   #running = 0
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = NEVER
-  /** Time spent in turns since other work last ran, and the pending yield. */
+  /** Time spent in runs since other work last ran, and the pending yield. */
   #spentMs = 0
   #others: NodeJS.Immediate | undefined
   #stopped = false
@@ -81,7 +80,7 @@ export class WorkQueue {
     this.#pace = { ...DEFAULT_PACE, ...deps.pace }
   }
 
-  /** Keys waiting for a turn. */
+  /** Keys waiting to be reconciled. */
   get size(): number {
     let size = 0
     for (const { dueMs } of this.#items.values()) if (dueMs !== NEVER) size++
@@ -97,7 +96,7 @@ export class WorkQueue {
     return isNew
   }
 
-  /** The cause of failures is gone: failed keys get their turn at once. */
+  /** The cause of failures is gone: failed keys are reconciled at once. */
   retry(): void {
     for (const item of this.#items.values()) {
       if (item.failures === 0) continue
@@ -107,7 +106,7 @@ export class WorkQueue {
     }
   }
 
-  /** Drops the key's state and pending turn; a running turn continues. */
+  /** Drops the key's state and pending run; a running one continues. */
   forget(key: string): void {
     const item = this.#items.get(key)
     if (item === undefined) return
@@ -116,7 +115,7 @@ export class WorkQueue {
     else this.#items.delete(key)
   }
 
-  /** Starts no more turns; resolves when the running ones are done. */
+  /** Starts no more runs; resolves when the running ones are done. */
   stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -144,7 +143,7 @@ export class WorkQueue {
   #ask(item: Item, atMs: number): void {
     if (item.dueMs <= atMs) return
     item.dueMs = atMs
-    // If it is running, at the end of its turn.
+    // If it is running, when it ends.
     if (item.running) return
     item.slot = { item }
     this.#due.add(atMs, item.slot)
@@ -185,9 +184,9 @@ export class WorkQueue {
     item.running = true
     this.#running++
     const beganMs = this.#deps.clock.monotonic()
-    const turn = this.#turnOf(item.key)
+    const running = this.#reconcile(item.key)
     this.#spend(this.#deps.clock.monotonic() - beganMs)
-    const outcome = await turn
+    const outcome = await running
     item.running = false
     this.#running--
     if (!this.#stopped) {
@@ -197,9 +196,9 @@ export class WorkQueue {
   }
 
   /** Never rejects: one bad object must not end the process. */
-  async #turnOf(key: string): Promise<TurnOutcome> {
+  async #reconcile(key: string): Promise<ReconcileOutcome> {
     try {
-      return await this.#deps.turn(key)
+      return await this.#deps.reconcile(key)
     } catch (error) {
       this.#deps.onError?.(key, error)
       return 'failed'
@@ -215,7 +214,7 @@ export class WorkQueue {
     })
   }
 
-  #settle(item: Item, outcome: TurnOutcome, beganMs: number): void {
+  #settle(item: Item, outcome: ReconcileOutcome, beganMs: number): void {
     const { clock, random } = this.#deps
     const { spacingMs, conflictMs, firstBackoffMs, longestBackoffMs } = this.#pace
     const { key, dueMs, forgotten } = item

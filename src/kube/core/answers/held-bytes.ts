@@ -9,15 +9,15 @@ const MEMBER_BYTES = 16
 const TEXT_BYTES = 24
 
 /** Lower bound; linear in the value. Keys count as characters, although V8 stores each only once. */
-export function heldBytes(value: unknown): number {
+export function leastBytes(value: unknown): number {
   if (typeof value === 'string') return TEXT_BYTES + value.length
   if (typeof value !== 'object' || value === null) return 0
   let bytes = OBJECT_BYTES
   if (Array.isArray(value)) {
-    for (const item of value) bytes += MEMBER_BYTES + heldBytes(item)
+    for (const item of value) bytes += MEMBER_BYTES + leastBytes(item)
     return bytes
   }
-  for (const [key, member] of Object.entries(value)) bytes += MEMBER_BYTES + key.length + heldBytes(member)
+  for (const [key, member] of Object.entries(value)) bytes += MEMBER_BYTES + key.length + leastBytes(member)
   return bytes
 }
 

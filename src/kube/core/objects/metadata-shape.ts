@@ -24,19 +24,19 @@ interface ShapedMetadata {
 }
 
 /** How a field of metadata is parsed; `keepEmpty`: Go writes it even if it is empty. */
-type Shape =
+type FieldShape =
   | { readonly kind: 'text' | 'integer' | 'flag'; readonly goType?: string; readonly keepEmpty?: true }
   | { readonly kind: 'time' | 'texts' | 'textMap' | 'any' }
   | { readonly kind: 'list'; readonly struct: string; readonly fields: Fields }
-type Fields = Readonly<Record<string, Shape>>
+type Fields = Readonly<Record<string, FieldShape>>
 
-const TEXT: Shape = { kind: 'text' }
-const TIME: Shape = { kind: 'time' }
-const INTEGER: Shape = { kind: 'integer' }
-const KEPT_INTEGER: Shape = { kind: 'integer', keepEmpty: true }
-const UID: Shape = { kind: 'text', goType: 'types.UID' }
-const KEPT_TEXT: Shape = { kind: 'text', keepEmpty: true }
-const KEPT_FLAG: Shape = { kind: 'flag', keepEmpty: true }
+const TEXT: FieldShape = { kind: 'text' }
+const TIME: FieldShape = { kind: 'time' }
+const INTEGER: FieldShape = { kind: 'integer' }
+const KEPT_INTEGER: FieldShape = { kind: 'integer', keepEmpty: true }
+const UID: FieldShape = { kind: 'text', goType: 'types.UID' }
+const KEPT_TEXT: FieldShape = { kind: 'text', keepEmpty: true }
+const KEPT_FLAG: FieldShape = { kind: 'flag', keepEmpty: true }
 
 const OWNER_REFERENCE: Fields = {
   apiVersion: KEPT_TEXT,
@@ -119,7 +119,7 @@ class MetadataReader {
   }
 
   /** undefined = omit it. */
-  #field(struct: string, shape: Shape, value: unknown, path: string): unknown {
+  #field(struct: string, shape: FieldShape, value: unknown, path: string): unknown {
     // Go writes text without `omitempty` even if it was absent.
     if (value === null) return shape.kind === 'text' && shape.keepEmpty === true ? '' : undefined
     switch (shape.kind) {

@@ -7,7 +7,7 @@ import { compareText } from '../../../kit/api/json/sorted-json.ts'
 import { type Atom, objectAtom } from './atom.ts'
 import { type FieldSet, fieldSetOf } from './field-set.ts'
 import { capUpdaters, type ManagedEntries, type ManagedEntry, type Manager, managerKey } from './managed-entries.ts'
-import { type Comparison, compareValues } from './typed-compare.ts'
+import { compareValues, type FieldComparison } from './typed-compare.ts'
 
 /** Properties of a write, whatever its method. */
 export interface Writing {
@@ -69,7 +69,7 @@ export function withoutUntracked(entries: ManagedEntries, manager: Manager): Map
   return stripped
 }
 
-export function compareTracked(writing: Writing, atom: Atom, before: JsonObject, after: JsonObject): Comparison {
+export function compareTracked(writing: Writing, atom: Atom, before: JsonObject, after: JsonObject): FieldComparison {
   const { added, modified, removed } = compareValues(atom, before, after)
   return { added: tracked(writing, added), modified: tracked(writing, modified), removed: tracked(writing, removed) }
 }
@@ -82,7 +82,7 @@ export function othersAfter(
   writing: Writing,
   entries: ManagedEntries,
   writer: string,
-  { added, modified, removed }: Comparison,
+  { added, modified, removed }: FieldComparison,
 ): { readonly entries: Map<string, ManagedEntry>; readonly conflicts: readonly FieldConflict[] } {
   const left = new Map<string, ManagedEntry>()
   const conflicts: FieldConflict[] = []

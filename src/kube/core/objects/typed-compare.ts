@@ -7,19 +7,19 @@ import { FieldSet } from './field-set.ts'
 import { memberElement } from './path-element.ts'
 import { elementOf } from './typed-fields.ts'
 
-export interface Comparison {
+export interface FieldComparison {
   readonly added: FieldSet
   readonly modified: FieldSet
   readonly removed: FieldSet
 }
 
-export function compareValues(atom: Atom, before: unknown, after: unknown): Comparison {
+export function compareValues(atom: Atom, before: unknown, after: unknown): FieldComparison {
   const comparing = new Comparing()
   comparing.compare(atom, before, after, [])
   return comparing
 }
 
-class Comparing implements Comparison {
+class Comparing implements FieldComparison {
   readonly added = new FieldSet()
   readonly modified = new FieldSet()
   readonly removed = new FieldSet()

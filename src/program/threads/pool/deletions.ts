@@ -9,7 +9,7 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../../protection/api/protection.ts'
-import { unanswered } from '../../../protection/core/ledger/verdicts.ts'
+import { unansweredVerdict } from '../../../protection/core/ledger/verdicts.ts'
 import { NO_GATE } from '../../../protection/request/verdict.ts'
 
 export class ThreadDeletions {
@@ -26,7 +26,7 @@ export class ThreadDeletions {
   evaluate(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]> {
     return this.#gate.review(requests).catch((error: unknown) => {
       this.#log.error('deletions cannot be evaluated', { error })
-      return requests.map((request) => unanswered(request, "an internal error; see the gateway's log"))
+      return requests.map((request) => unansweredVerdict(request, "an internal error; see the gateway's log"))
     })
   }
 

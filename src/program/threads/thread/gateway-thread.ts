@@ -6,7 +6,7 @@ import { createSnapshotFollower, type SnapshotFollower } from '../../../gateway/
 import { type Listener, listen } from '../../../gateway/io/listener/listener-socket.ts'
 import { TlsContexts } from '../../../gateway/io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../../gateway/io/listener/tls-policy.ts'
-import { turns } from '../../../gateway/io/turns/thread-turns.ts'
+import { threadScheduler } from '../../../gateway/io/scheduling/thread-scheduler.ts'
 import {
   CLIENTS_DRAINED,
   CLIENTS_OFFERED,
@@ -15,7 +15,7 @@ import {
   THREAD_WAITING,
   UPSTREAM_CONNECTIONS,
 } from '../../../gateway/metrics/descriptors.ts'
-import { knownCluster, MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import { clusterLabels, MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
 import { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
@@ -126,7 +126,7 @@ export class GatewayThread {
     this.#held = this.#createHeld(places)
     addTickable(this.#held)
     const { inflight } = this.#gateway.shares
-    turns.setInFlight((charge) => inflight.of(charge).heldBy(charge.source))
+    threadScheduler.setInFlight((charge) => inflight.of(charge).heldBy(charge.source))
     const { clusters, upstreams, running, clock, random } = this.#gateway
     const contexts = this.#contexts
     const { drainTimeoutMs } = config
@@ -213,7 +213,7 @@ export class GatewayThread {
   #commit(generation: number, removed: readonly string[]): void {
     inStep('snapshot', () => {
       const changed = this.#follower.commit(generation, removed)
-      this.#metrics.clustersChanged(changed.map(knownCluster), removed)
+      this.#metrics.clustersChanged(changed.map(clusterLabels), removed)
     })
     this.#post({ type: 'applied', generation })
   }
@@ -306,10 +306,10 @@ export class GatewayThread {
     for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
       this.#metrics.set(UPSTREAM_CONNECTIONS, connections, cluster, endpoint, 'h2')
     }
-    const { known, unknown } = turns.takeWaited()
+    const { known, unknown } = threadScheduler.takeWaited()
     this.#metrics.add(LIMITED, known, 'thread-time', 'true')
     this.#metrics.add(LIMITED, unknown, 'thread-time', 'false')
-    this.#metrics.set(THREAD_WAITING, turns.keptBytes, String(this.#data.place.thread))
+    this.#metrics.set(THREAD_WAITING, threadScheduler.keptBytes, String(this.#data.place.thread))
     if (this.#data.accessLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.accessDropped, 'access')
     if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
   }
@@ -366,7 +366,7 @@ export class GatewayThread {
         return this.#outbox.level
       },
       top: () => this.#top?.take(),
-      shares: () => [...this.#gateway.shares.report(), ...turns.report()],
+      shares: () => [...this.#gateway.shares.report(), ...threadScheduler.report()],
     }
   }
 

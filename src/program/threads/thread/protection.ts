@@ -10,7 +10,7 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../../protection/api/protection.ts'
-import { unanswered } from '../../../protection/core/ledger/verdicts.ts'
+import { unansweredVerdict } from '../../../protection/core/ledger/verdicts.ts'
 import { CallError, type Calls } from '../calls.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 
@@ -47,7 +47,7 @@ export class ThreadProtection implements ProtectionGate {
       const why = failureOf(error, timeoutMs)
       const message =
         why === 'is shutting down' ? 'the gateway is shutting down' : `the ledger of pod protection ${why}`
-      return requests.map((request) => unanswered(request, message))
+      return requests.map((request) => unansweredVerdict(request, message))
     }
   }
 

@@ -1,6 +1,6 @@
 // The thread's side of `portcullis top`: counts its requests, and hands over the counts in steps, between which it continues serving.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { Traffic, type TrafficSketch } from '../../../insight/core/top/traffic.ts'
 import type { RequestObserver } from './observers.ts'
@@ -29,7 +29,7 @@ export class ThreadTop implements RequestObserver {
     for (;;) {
       const step = steps.next()
       if (step.done) return step.value
-      await nextTurn()
+      await yieldToEventLoop()
     }
   }
 }

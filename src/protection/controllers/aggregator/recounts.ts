@@ -2,7 +2,7 @@
 // has not reported yet at its next event.
 
 import type { Clock } from '../../../kit/api/ports.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import type { AggregatorEvents, EnqueueKind, HandledKind } from '../../core/requests/aggregator-events.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
@@ -21,11 +21,11 @@ export class Recounts {
    * @param count counts one protector; never rejects
    * @param limit concurrent protectors
    */
-  constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<TurnOutcome>, limit: number) {
+  constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<ReconcileOutcome>, limit: number) {
     const { clock, events } = deps
     this.#deps = deps
     this.#pool = new NextEventPool(clock, events)
-    this.#queue = new WorkQueue({ turn: count, clock, random: () => deps.random(), limit, pace: PACE })
+    this.#queue = new WorkQueue({ reconcile: count, clock, random: () => deps.random(), limit, pace: PACE })
   }
 
   /** Protectors queued for counting. */

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { errorName } from '../../../kube/controllers/error-name.ts'
-import type { TurnOutcome } from '../../../kube/controllers/kernel/work-queue.ts'
+import type { ReconcileOutcome } from '../../../kube/controllers/kernel/work-queue.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import { compareVersions, joinVersions } from '../../core/history/resource-version.ts'
 import { agingProtectors } from '../../core/ledger/cells.ts'
@@ -183,13 +183,13 @@ export class AggregatorTerm {
 
   // === one count ===
 
-  async #count(key: string): Promise<TurnOutcome> {
+  async #count(key: string): Promise<ReconcileOutcome> {
     const { protectors, clock, log, events, cell } = this.#deps
     const live = protectors.get(key)
     if (live === undefined || !this.#mayWrite()) return 'done'
     const beginMs = clock.monotonic()
     let error = ''
-    let outcome: TurnOutcome = 'done'
+    let outcome: ReconcileOutcome = 'done'
     try {
       const { progress } = this.#recounts
       const counted = this.#countNow(live)
@@ -277,7 +277,7 @@ export class AggregatorTerm {
     return joinVersions(new Map(await Promise.all(versions)))
   }
 
-  async #outcomeOf(live: LiveProtector, error: unknown): Promise<TurnOutcome> {
+  async #outcomeOf(live: LiveProtector, error: unknown): Promise<ReconcileOutcome> {
     const { outcome, current } = await afterError(this.#deps.core, live.protector, error)
     if (current !== undefined) this.#learn(current)
     return outcome

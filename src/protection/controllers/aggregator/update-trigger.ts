@@ -10,7 +10,7 @@ import { PODS } from '../../../kube/api/kinds/foreign-kinds.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { StatusError } from '../../../kube/api/status.ts'
 import { errorName } from '../../../kube/controllers/error-name.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../../api/protection.ts'
 import { formatMicros } from '../../core/history/micro-time.ts'
@@ -46,7 +46,7 @@ export class UpdateTrigger {
     const { trigger, cell, clock, log } = deps
     const { intervalMs } = trigger
     this.#queue = new WorkQueue({
-      turn: () => this.#write(),
+      reconcile: () => this.#write(),
       clock,
       random: () => deps.random(),
       limit: 1,
@@ -67,7 +67,7 @@ export class UpdateTrigger {
     await this.#queue.stop()
   }
 
-  async #write(): Promise<TurnOutcome> {
+  async #write(): Promise<ReconcileOutcome> {
     try {
       if (!(await this.#update())) await this.#create()
       if (this.#fault !== '') this.#deps.log.info('the update trigger works again', { cell: this.#deps.cell })

@@ -8,14 +8,14 @@ import { StatusError } from '../../../kube/api/status.ts'
 import { errorName } from '../../../kube/controllers/error-name.ts'
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
 import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import type { SourceRef } from '../../core/generator/decision.ts'
 import type { GeneratorEvents } from '../../core/generator/events.ts'
 import type { GeneratorKind } from '../../core/generator/kinds.ts'
 import type { HistoryLimits } from '../../core/history/limits.ts'
 import { GeneratorCache } from './cache.ts'
-import { settleSource, settleStray, type TurnDeps, type TurnResult } from './turn.ts'
+import { type SettleDeps, type SettleResult, settleSource, settleStray } from './settle-source.ts'
 
 export interface ProtectorGeneratorDeps {
   /** API server of the workloads. */
@@ -44,8 +44,8 @@ export function startProtectorGenerator(deps: ProtectorGeneratorDeps): Protector
 
 const DEFAULT_RESYNC_MS = 60_000
 const TICK_MS = 1_000
-/** Concurrent turns. */
-const TURNS = 8
+/** Workloads reconciled at once. */
+const MAX_CONCURRENT = 8
 
 export class ProtectorGenerator {
   readonly #deps: ProtectorGeneratorDeps
@@ -67,15 +67,15 @@ export class ProtectorGenerator {
     this.#cache = new GeneratorCache(deps.kinds)
     this.#reports = new GeneratorReports(deps.log)
     this.#queue = new WorkQueue({
-      turn: (key) => this.#turn(key),
+      reconcile: (key) => this.#reconcile(key),
       onError: (key, error) => deps.log.error('a workload could not be processed', { workload: key, error }),
       clock: deps.clock,
       random: () => deps.random(),
-      limit: TURNS,
+      limit: MAX_CONCURRENT,
     })
   }
 
-  /** Workloads queued for a turn. */
+  /** Workloads waiting to be reconciled. */
   get queued(): number {
     return this.#queue.size
   }
@@ -190,7 +190,7 @@ export class ProtectorGenerator {
     this.#add(keys)
   }
 
-  /** Whether a turn would have something to do or to report. */
+  /** Whether reconciling it would have something to do or to report. */
   #concerns(key: string): boolean {
     const subject = this.#cache.subject(key)
     if (subject === undefined || !this.#heard.has('protectors')) return false
@@ -202,7 +202,7 @@ export class ProtectorGenerator {
     return actions.length > 0 || fault !== '' || findings.some((finding) => finding !== 'Sync')
   }
 
-  async #turn(key: string): Promise<TurnOutcome> {
+  async #reconcile(key: string): Promise<ReconcileOutcome> {
     const subject = this.#cache.subject(key)
     if (subject === undefined) {
       this.#queue.forget(key)
@@ -210,10 +210,10 @@ export class ProtectorGenerator {
     }
     if (!this.#mayWrite()) return 'done'
     const { workloads, core, limits, clock } = this.#deps
-    const turnDeps: TurnDeps = { workloads, core, limits, now: () => clock.now(), isLeader: () => this.#mayWrite() }
-    if ('source' in subject) return this.#sourceTurn(key, subject.source, turnDeps)
+    const settleDeps: SettleDeps = { workloads, core, limits, now: () => clock.now(), isLeader: () => this.#mayWrite() }
+    if ('source' in subject) return this.#reconcileSource(key, subject.source, settleDeps)
     try {
-      await settleStray(turnDeps, subject.protector)
+      await settleStray(settleDeps, subject.protector)
       this.#reports.forget(key)
       return 'done'
     } catch (error) {
@@ -221,7 +221,7 @@ export class ProtectorGenerator {
     }
   }
 
-  async #sourceTurn(key: string, ref: SourceRef, deps: TurnDeps): Promise<TurnOutcome> {
+  async #reconcileSource(key: string, ref: SourceRef, deps: SettleDeps): Promise<ReconcileOutcome> {
     const { clock, events } = this.#deps
     const beganMs = clock.monotonic()
     let error = ''
@@ -267,7 +267,7 @@ class GeneratorReports {
   }
 
   /** @returns the problem, for metrics; '' = none */
-  report(key: string, { decision, facts }: TurnResult): string {
+  report(key: string, { decision, facts }: SettleResult): string {
     this.#forbidden.delete(key)
     if (decision.fault === '') this.#said.delete(key)
     else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
@@ -276,7 +276,7 @@ class GeneratorReports {
     return decision.fault
   }
 
-  failed(key: string, error: unknown): TurnOutcome {
+  failed(key: string, error: unknown): ReconcileOutcome {
     // Another client wrote first, or the object is gone.
     if (error instanceof StatusError && error.code === 409) return 'conflict'
     if (error instanceof StatusError && error.code === 403) this.#forbidden.set(key, errorMessage(error))

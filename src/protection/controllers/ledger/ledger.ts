@@ -20,7 +20,7 @@ import type {
 import type { BatchPace, BatchRequest } from '../../core/batch/request.ts'
 import { RetryBatch } from '../../core/batch/retry-batch.ts'
 import { KnownQuotas } from '../../core/ledger/known-quota.ts'
-import { failed } from '../../core/ledger/verdicts.ts'
+import { failedVerdict } from '../../core/ledger/verdicts.ts'
 import type { ProtectionEvents } from '../../core/requests/protection-events.ts'
 import { askProtectors } from '../../core/scale-down/ask-protectors.ts'
 import { ProtectorTable } from '../../state/protectors.ts'
@@ -286,5 +286,5 @@ function releaseOf(cell: string, uid: string, { uid: protectorUid, startTime }: 
 }
 
 function nothingKnown(request: ProtectionRequest, why: string): Reviewed {
-  return { verdict: failed(request, why), protectors: [] }
+  return { verdict: failedVerdict(request, why), protectors: [] }
 }

@@ -13,7 +13,7 @@ import type { KnownQuotas } from '../../core/ledger/known-quota.ts'
 import {
   admitted,
   type Finding,
-  failed,
+  failedVerdict,
   overrideOf,
   refuses,
   reservationOf,
@@ -51,13 +51,13 @@ export interface Reviewed {
 interface Review {
   readonly request: ProtectionRequest
   /** One per protector of the pod. */
-  readonly evaluations: readonly Evaluation[]
+  readonly evaluations: readonly LedgerEvaluation[]
   /** Reached without a write; undefined = not yet. */
   verdict: ProtectionVerdict | undefined
 }
 
 /** One protector's evaluation of the deletion. */
-interface Evaluation {
+interface LedgerEvaluation {
   readonly live: LiveProtector
   readonly protector: LiveProtector['protector']
   /** undefined = the deletion is only recorded. */
@@ -104,7 +104,7 @@ function begin(
     return { request, evaluations: [], verdict: byRestored(request, restored) }
   const monotonicMs = clock.monotonic()
   const time = clocks.at(request.cell, monotonicMs)
-  const evaluations = protectors.matching(pod.namespace, pod.labels).map((live): Evaluation => {
+  const evaluations = protectors.matching(pod.namespace, pod.labels).map((live): LedgerEvaluation => {
     const { protector, key } = live
     const found =
       pass === undefined
@@ -122,9 +122,9 @@ function begin(
 
 /** A saved state only tells whether a pod has a protector: nothing passes because it was available then. */
 function byRestored(request: ProtectionRequest, restored: RestoredProtectors | undefined): ProtectionVerdict {
-  if (restored === undefined) return failed(request, UNKNOWN)
+  if (restored === undefined) return failedVerdict(request, UNKNOWN)
   const [protector] = restored.matching(request.pod.namespace, request.pod.labels)
-  return protector === undefined ? admitted('Unmatched') : failed(request, AWAY, protector)
+  return protector === undefined ? admitted('Unmatched') : failedVerdict(request, AWAY, protector)
 }
 
 const NO_NUMBERS = { count: 0, lag: 0, required: 0, maxConcurrentLag: 0 }
@@ -218,7 +218,7 @@ async function finish(deps: LedgerReviewDeps, review: Review): Promise<Protectio
       })
       const { namespace = '', name } = live.protector.metadata
       if (startTime !== '') holds.push({ namespace, name, uid: protectorUid, startTime })
-    } else failure ??= failed(request, whyNot(given, live.key, request.timeoutMs), live.key)
+    } else failure ??= failedVerdict(request, whyNot(given, live.key, request.timeoutMs), live.key)
   }
   const passes = overrideOf(request) !== '' || (failure === undefined && !findings.some(refuses))
   if (!passes && holds.length > 0) deps.release(request.cell, request.pod.uid, holds)
@@ -227,7 +227,7 @@ async function finish(deps: LedgerReviewDeps, review: Review): Promise<Protectio
 }
 
 /** A pod too young to count has not failed its criterion: it passes like one whose deletion is only recorded. */
-function resultOf({ pod }: Evaluation, result: Finding['result']): Finding['result'] {
+function resultOf({ pod }: LedgerEvaluation, result: Finding['result']): Finding['result'] {
   return result === 'AlreadyUnhealthy' && pod?.young === true ? 'Recorded' : result
 }
 
@@ -255,7 +255,7 @@ function recordOf({ cell, pod: { uid, name, resourceVersion } }: ProtectionReque
 
 interface EvaluatedRequest {
   readonly request: ProtectionRequest
-  readonly evaluation: Evaluation
+  readonly evaluation: LedgerEvaluation
 }
 
 type Group = [EvaluatedRequest, ...EvaluatedRequest[]]

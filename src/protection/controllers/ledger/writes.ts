@@ -78,7 +78,7 @@ export class LedgerWrites {
     return outcome
   }
 
-  async #write(key: string, operations: readonly LedgerOperation[]): Promise<Written> {
+  async #write(key: string, operations: readonly LedgerOperation[]): Promise<WrittenProtector> {
     let protector: PodProtector | undefined
     try {
       protector = this.#unsure.has(key) ? await this.#read(key) : this.#deps.protectors.get(key)?.protector
@@ -107,7 +107,7 @@ export class LedgerWrites {
   }
 
   /** Without a protector the deletion passes. */
-  #gone(key: string, operations: readonly LedgerOperation[]): Written {
+  #gone(key: string, operations: readonly LedgerOperation[]): WrittenProtector {
     this.#unsure.delete(key)
     return { result: 'gone', outcome: { type: 'done', results: operations.map(() => NO_PROTECTOR) } }
   }
@@ -117,7 +117,7 @@ export class LedgerWrites {
     operations: readonly LedgerOperation[],
     results: readonly LedgerResult[],
     error: unknown,
-  ): Written {
+  ): WrittenProtector {
     const code = error instanceof StatusError ? error.code : 0
     if (code === 409) return { result: 'conflict', outcome: { type: 'conflict' } }
     if (isMissing(error, nameIn(key))) return this.#gone(key, operations)
@@ -180,7 +180,7 @@ interface Applied {
   readonly results: readonly LedgerResult[]
 }
 
-interface Written {
+interface WrittenProtector {
   readonly result: BatchResult
   readonly outcome: BatchOutcome<LedgerResult>
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decide, type ProtectorState, type SourceState, type Wanted } from './decision.ts'
+import { decideProtector, type ProtectorState, type SourceState, type Wanted } from './decision.ts'
 
 const LIVE: SourceState = { terminating: false, finalizer: false }
 const HELD: SourceState = { terminating: false, finalizer: true }
@@ -52,7 +52,7 @@ const TABLE: readonly (readonly [
 
 test('the table of the generator', () => {
   for (const [source, wanted, protector, actions, findings, fault = ''] of TABLE) {
-    const decision = decide(source, wanted, protector)
+    const decision = decideProtector(source, wanted, protector)
     assert.deepEqual(
       [decision.actions.map(({ type }) => type).join(' '), decision.findings.join(' '), decision.fault],
       [actions, findings, fault],
@@ -63,13 +63,17 @@ test('the table of the generator', () => {
 
 test('protectors of other names go once the right one is there, and never without their source', () => {
   const other = { ...P, name: 'old' }
-  assert.deepEqual(decide(LIVE, 'protector', undefined, [other]).actions, [
+  assert.deepEqual(decideProtector(LIVE, 'protector', undefined, [other]).actions, [
     { type: 'AddSourceFinalizer' },
     { type: 'CreateProtector' },
     { type: 'RemoveProtectorFinalizer', name: 'old' },
     { type: 'DeleteProtector', name: 'old' },
   ])
-  assert.deepEqual(decide(HELD, 'none', P, [other]).findings, ['Delete', 'Delete', 'CleanSourceFinalizer'])
-  assert.deepEqual(decide(undefined, 'none', undefined, [other]), { actions: [], findings: ['Dangling'], fault: '' })
-  assert.deepEqual(decide(HELD, 'unclear', undefined, [other]).actions, [])
+  assert.deepEqual(decideProtector(HELD, 'none', P, [other]).findings, ['Delete', 'Delete', 'CleanSourceFinalizer'])
+  assert.deepEqual(decideProtector(undefined, 'none', undefined, [other]), {
+    actions: [],
+    findings: ['Dangling'],
+    fault: '',
+  })
+  assert.deepEqual(decideProtector(HELD, 'unclear', undefined, [other]).actions, [])
 })

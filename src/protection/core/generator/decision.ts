@@ -32,7 +32,7 @@ export function decideFor(
   const isDrifted = (object: JsonObject): boolean =>
     requirement.kind === 'protect' && repairedProtector(object, kind, name, requirement.spec) !== undefined
   const own = protector === undefined ? undefined : stateOf(protector, isDrifted(protector))
-  return decide(
+  return decideProtector(
     facts,
     wanted,
     own,
@@ -116,7 +116,7 @@ export type Wanted = 'protector' | 'none' | 'unclear'
  * @param protector the one that the source has, or would have
  * @param others protectors with other names that also claim this source
  */
-export function decide(
+export function decideProtector(
   source: SourceState | undefined,
   wanted: Wanted,
   protector: ProtectorState | undefined,

@@ -4,12 +4,12 @@ import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { AdmissionBucket, Aggregation, CellStatus, PodProtectorStatus } from '../../api/pod-protector.ts'
 import {
   countOf,
+  entryTime,
   type HistoryEntry,
   joinHistory,
   MAX_COUNT,
   MAX_JOINED_UIDS,
   readBucket,
-  timeOf,
   writeBucket,
 } from './entry.ts'
 import type { HistoryLimits } from './limits.ts'
@@ -134,7 +134,7 @@ function readCounts(aggregation: unknown, nowMicros: number): CellCounts | undef
     ready: countOf(aggregation['readyReplicas']) ?? 0,
     scheduled: countOf(aggregation['scheduledReplicas']) ?? 0,
     running: countOf(aggregation['runningReplicas']) ?? 0,
-    lastEvent: timeOf(aggregation['lastEventTime'], nowMicros),
+    lastEvent: entryTime(aggregation['lastEventTime'], nowMicros),
     version: textOf(aggregation['resourceVersion']),
     skewMs: skewOf(aggregation['clockSkewMillis']),
   }

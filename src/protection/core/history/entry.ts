@@ -32,14 +32,14 @@ export interface HistoryEntry {
 export function readBucket(bucket: unknown, nowMicros: number): HistoryEntry {
   const fields = isRecord(bucket) ? bucket : {}
   const uid = textOf(fields['podUID'])
-  const start = timeOf(fields['startTime'], nowMicros) ?? nowMicros
+  const start = entryTime(fields['startTime'], nowMicros) ?? nowMicros
   const version = textOf(fields['resourceVersion'])
   const name = textOf(fields['podName'])
   const counter = countOf(fields['counter']) ?? DEFAULT_COUNTER
   if (uid !== '') return { start, end: start, uid, name, version, counter: Math.min(1, counter), uids: new Set() }
   const uids = new Set(Array.isArray(fields['podUIDs']) ? fields['podUIDs'].map(textOf) : [])
   uids.delete('')
-  const end = Math.max(start, timeOf(fields['endTime'], nowMicros) ?? start)
+  const end = Math.max(start, entryTime(fields['endTime'], nowMicros) ?? start)
   return { start, end, uid, name: '', version, counter: Math.max(1, counter, uids.size), uids }
 }
 
@@ -88,7 +88,7 @@ export function countOf(value: unknown): number | undefined {
 }
 
 /** @returns undefined if it is unreadable or far in the future */
-export function timeOf(value: unknown, nowMicros: number): number | undefined {
+export function entryTime(value: unknown, nowMicros: number): number | undefined {
   const micros = typeof value === 'string' ? parseMicros(value) : Number.NaN
   return Number.isNaN(micros) || micros > nowMicros + FUTURE_MICROS ? undefined : micros
 }

@@ -18,12 +18,16 @@ export function isStaleCell({ aggregation }: CellStatus, staleAfterMs: number, n
   return last === undefined || nowMicros - last > staleAfterMs * 1000
 }
 
-interface Held {
+interface WithProtector {
   readonly protector: PodProtector
 }
 
 /** Protectors with a cell that became stale, or recovered, since their status was written. */
-export function staleChanged<T extends Held>(protectors: Iterable<T>, staleAfterMs: number, nowMicros: number): T[] {
+export function staleChanged<T extends WithProtector>(
+  protectors: Iterable<T>,
+  staleAfterMs: number,
+  nowMicros: number,
+): T[] {
   const found: T[] = []
   for (const held of protectors) {
     const cells = held.protector.status?.cells ?? []
@@ -36,7 +40,7 @@ export function staleChanged<T extends Held>(protectors: Iterable<T>, staleAfter
  * Protectors whose status of the cell is older than a third of `staleAfter`, although the cell was heard from since.
  * @param heardMicros when the cell was last heard from
  */
-export function agingProtectors<T extends Held>(
+export function agingProtectors<T extends WithProtector>(
   protectors: Iterable<T>,
   cell: string,
   staleAfterMs: number,

@@ -30,12 +30,12 @@ export interface Finding {
   readonly maxConcurrentLag: number
 }
 
-type Admitted = Exclude<ProtectionStatus, 'RetryAdvised' | 'Rejected' | 'Error'>
+type AdmittedVerdict = Exclude<ProtectionStatus, 'RetryAdvised' | 'Rejected' | 'Error'>
 
 /** Retry-After of a temporary refusal. */
 const RETRY_AFTER_SECONDS = 1
 
-export function admitted(status: Admitted, reservation?: Reservation): ProtectionVerdict {
+export function admitted(status: AdmittedVerdict, reservation?: Reservation): ProtectionVerdict {
   return {
     status,
     admitted: true,
@@ -50,7 +50,7 @@ export function admitted(status: Admitted, reservation?: Reservation): Protectio
 }
 
 /** The ledger can't decide. @param why a clause */
-export function failed(request: ProtectionRequest, why: string, protector = ''): ProtectionVerdict {
+export function failedVerdict(request: ProtectionRequest, why: string, protector = ''): ProtectionVerdict {
   const message = errorMessage(why)
   return {
     ...admitted('Unmatched'),
@@ -63,9 +63,9 @@ export function failed(request: ProtectionRequest, why: string, protector = ''):
 }
 
 /** The ledger was unreachable: only deletions that no protector can refuse pass. @param why a clause */
-export function unanswered(request: ProtectionRequest, why: string): ProtectionVerdict {
+export function unansweredVerdict(request: ProtectionRequest, why: string): ProtectionVerdict {
   const pass = freePass(request)
-  return pass === undefined ? failed(request, why) : { ...admitted(pass), freePass: true }
+  return pass === undefined ? failedVerdict(request, why) : { ...admitted(pass), freePass: true }
 }
 
 /**
@@ -112,7 +112,7 @@ export function reservationOf(
   return holds.length === 0 ? undefined : { cell, uid, holds }
 }
 
-function refusalsIn(request: ProtectionRequest, findings: readonly Finding[]): Refusal[] {
+function refusalsIn(request: ProtectionRequest, findings: readonly Finding[]): VerdictRefusal[] {
   const criterion = criterionOf(request)
   return findings.flatMap(({ result, ...numbers }) =>
     result === 'Denied' || result === 'Retry' ? [{ ...numbers, result, criterion }] : [],
@@ -120,7 +120,7 @@ function refusalsIn(request: ProtectionRequest, findings: readonly Finding[]): R
 }
 
 /** The status on which all remaining protectors agree. */
-function statusOf(findings: readonly Finding[]): Admitted {
+function statusOf(findings: readonly Finding[]): AdmittedVerdict {
   const said = findings.filter(({ result }) => result !== 'NoProtector')
   if (said.length === 0) return 'Unmatched'
   const all = (result: Finding['result']): boolean => said.every((finding) => finding.result === result)
@@ -185,7 +185,7 @@ function withoutStale(protector: PodProtector): PodProtector {
 }
 
 /** The numbers behind a refusal. */
-interface Refusal {
+interface VerdictRefusal {
   /** `namespace/name` of the protector. */
   readonly protector: string
   /** Denied: too few would be left. Retry: may pass once earlier deletions are observed. */
@@ -194,7 +194,7 @@ interface Refusal {
   readonly required: number
   /** As counted by the aggregators. */
   readonly count: number
-  /** Admitted deletions not yet counted. */
+  /** AdmittedVerdict deletions not yet counted. */
   readonly lag: number
   /** Maximum number of these; 0 = no limit. */
   readonly maxConcurrentLag: number
@@ -204,7 +204,7 @@ interface Refusal {
 export const REFUSED_REASON = 'PodDeletionRefused'
 export const DELAYED_REASON = 'PodDeletionDelayed'
 
-function refusalMessage(refusal: Refusal): string {
+function refusalMessage(refusal: VerdictRefusal): string {
   const { protector, result, criterion } = refusal
   if (result === 'Denied') {
     const replicas = criterion.toLowerCase()
@@ -215,13 +215,13 @@ function refusalMessage(refusal: Refusal): string {
 }
 
 /** One per refusing protector, as in details.causes of a Status. */
-function refusalCause(refusal: Refusal): ProtectionCause {
+function refusalCause(refusal: VerdictRefusal): ProtectionCause {
   const reason = refusal.result === 'Denied' ? REFUSED_REASON : DELAYED_REASON
   const message = `PodProtector ${refusal.protector}, ${refusal.criterion.toLowerCase()} pods: ${numbersOf(refusal)}`
   return { reason, message, field: 'spec.minAvailable' }
 }
 
-function numbersOf({ required, count, lag, maxConcurrentLag }: Refusal): string {
+function numbersOf({ required, count, lag, maxConcurrentLag }: VerdictRefusal): string {
   const limit = maxConcurrentLag > 0 ? `, at most ${maxConcurrentLag} at a time` : ''
   return `${required} required, ${count} counted, ${lag} being deleted${limit}`
 }

@@ -4,10 +4,10 @@ import type { CompiledProtection } from '../../../gateway/core/cluster/compiled-
 import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 
-type PodSelector = Pick<CompiledSelector, 'matches'>
+type GuardSelector = Pick<CompiledSelector, 'matches'>
 
-const EVERY_POD: PodSelector = { matches: () => true }
-const selectors = new WeakMap<object, PodSelector>()
+const EVERY_POD: GuardSelector = { matches: () => true }
+const selectors = new WeakMap<object, GuardSelector>()
 
 /** Whether a pod with these labels is guarded. An unreadable selector guards all pods. */
 export function isGuarded({ objectSelector }: Pick<CompiledProtection, 'objectSelector'>, labels: Labels): boolean {

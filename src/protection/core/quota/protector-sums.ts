@@ -12,7 +12,7 @@ interface StateSums {
 }
 
 export const POD_STATES = ['created', 'available', 'ready', 'scheduled', 'running'] as const
-type PodState = (typeof POD_STATES)[number]
+type CountedState = (typeof POD_STATES)[number]
 
 export interface ProtectorSums {
   readonly workloads: number
@@ -21,7 +21,7 @@ export interface ProtectorSums {
   readonly minAvailable: number
   readonly estimatedAvailable: number
   readonly latencyMillis: number
-  readonly states: Readonly<Record<PodState, StateSums>>
+  readonly states: Readonly<Record<CountedState, StateSums>>
 }
 
 const MILLION = 1_000_000
@@ -62,7 +62,7 @@ export function sumsOf({ spec: { minAvailable }, status }: PodProtector): Protec
 
 /** Adds `one` to `sums`, or subtracts it. */
 export function added(sums: ProtectorSums, one: ProtectorSums, sign: 1 | -1): ProtectorSums {
-  const state = (name: PodState): StateSums => ({
+  const state = (name: CountedState): StateSums => ({
     meetsMinAvailable: sums.states[name].meetsMinAvailable + sign * one.states[name].meetsMinAvailable,
     replicas: sums.states[name].replicas + sign * one.states[name].replicas,
     proportionPpm: sums.states[name].proportionPpm + sign * one.states[name].proportionPpm,

@@ -7,7 +7,7 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { patchSame } from '../../../kube/controllers/kernel/object-patch.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import type { CompiledSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { GuardCondition, ScaleUpGuardStatus } from '../../api/scale-up-guard.ts'
@@ -76,7 +76,7 @@ export class GuardTerm {
     this.#backoff = new ExponentialBackoff(guard.policy.backoff)
     this.#conditions = conditionsOf(object)
     this.#queue = new WorkQueue({
-      turn: () => this.#look(),
+      reconcile: () => this.#look(),
       onError: (_, error) =>
         deps.log.warn('a scale-up guard cannot be served', { guard: guard.name, why: errorMessage(error) }),
       clock: deps.clock,
@@ -107,7 +107,7 @@ export class GuardTerm {
     if (Number.isFinite(ms)) this.#queue.add('', Math.min(ms, LONGEST_MS))
   }
 
-  async #look(): Promise<TurnOutcome> {
+  async #look(): Promise<ReconcileOutcome> {
     const { isLeader, clock } = this.#deps
     if (this.#stopped || !isLeader()) return 'done'
     const startMs = clock.monotonic()

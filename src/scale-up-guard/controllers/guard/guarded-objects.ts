@@ -10,7 +10,7 @@ import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../../kube/api/resource-kind.ts'
 import { StatusError } from '../../../kube/api/status.ts'
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
-import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
+import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import {
   type GroupFacts,
   type GroupKind,
@@ -66,7 +66,7 @@ export class GuardedObjects {
     this.#deps = deps
     this.#nodes = this.#follow(deps.workload, NODES, (node) => textOf(recordOf(node['spec'])['providerID']))
     this.#begin = new WorkQueue({
-      turn: () => this.#followServed(),
+      reconcile: () => this.#followServed(),
       clock: deps.clock,
       random: () => 0,
       limit: 1,
@@ -108,7 +108,7 @@ export class GuardedObjects {
   }
 
   /** Retried until the served version is known. */
-  async #followServed(): Promise<TurnOutcome> {
+  async #followServed(): Promise<ReconcileOutcome> {
     try {
       this.#version = await this.#servedVersion()
       await this.#followAll(this.#version)

@@ -3,11 +3,11 @@
 // its ClientHello slowly, gets no handshake.
 
 import type { Socket } from 'node:net'
-import { TurnQueue } from '../../../../kit/core/queues/turn-queue.ts'
+import { RoundRobinQueue } from '../../../../kit/core/queues/round-robin-queue.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../../kit/io/world/coarse-ticker.ts'
 import { ClientHelloReader, MAX_CLIENT_HELLO_BYTES } from '../../../core/handshakes/client-hello.ts'
 import { socketReads } from '../../socket/http2-socket.ts'
-import { Expected, ReadingTurns, startReading, stopReading } from './reading-turns.ts'
+import { Expected, ReadRotation, startReading, stopReading } from './read-rotation.ts'
 
 export interface HandshakesOptions {
   /** Timeout for the whole ClientHello, and then again for what the client sends after our part. Milliseconds. */
@@ -79,11 +79,11 @@ export class Handshakes implements Tickable {
   /** Keyed by stage, longest first. */
   readonly #entries = { hello: new Set<Waiting>(), queued: new Set<Waiting>(), 'in-progress': new Set<Waiting>() }
   readonly #bySocket = new WeakMap<Socket, Waiting>()
-  readonly #forHello = new ReadingTurns<Waiting>(READ_FOR_HELLO)
-  readonly #inProgress = new ReadingTurns<Waiting>(READ_IN_PROGRESS)
-  readonly #queue = new TurnQueue<Waiting>()
+  readonly #forHello = new ReadRotation<Waiting>(READ_FOR_HELLO)
+  readonly #inProgress = new ReadRotation<Waiting>(READ_IN_PROGRESS)
+  readonly #queue = new RoundRobinQueue<Waiting>()
   /** Waiters of blocked sources: behind all others. */
-  readonly #blocked = new TurnQueue<Waiting>()
+  readonly #blocked = new RoundRobinQueue<Waiting>()
   /** Read for one turn, which shows whether the client is still there. */
   #next: Waiting | undefined
   #scheduled = false

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { findConflicts } from '../../../api/upstream-cluster/cluster-conflicts.ts'
 import type { UpstreamCluster } from '../../../api/upstream-cluster/upstream-cluster.ts'
-import { type Decision, decide } from './decide.ts'
+import { decideFiles, type FilesDecision } from './decide.ts'
 import type { DirectoryReading } from './load.ts'
 import type { FoundCluster, LoadedCluster } from './objects.ts'
 
@@ -40,25 +40,25 @@ const never = (): boolean => false
 const always = (): boolean => true
 
 /** `name host` of each cluster in force. */
-function hosts({ clusters }: Decision): string[] {
+function hosts({ clusters }: FilesDecision): string[] {
   return [...clusters.values()]
     .map(({ object }) => `${object.metadata.name} ${object.spec.secureServing?.serverNames}`)
     .sort((a, b) => (a < b ? -1 : 1))
 }
 
-function messages({ problems }: Decision): string[] {
+function messages({ problems }: FilesDecision): string[] {
   return problems.map(({ file, line, path, message }) => `${file}:${line} ${path}: ${message}`)
 }
 
-const NOTHING = decide(reading([]), new Map(), always)
+const NOTHING = decideFiles(reading([]), new Map(), always)
 
 function after(
-  previous: Decision,
+  previous: FilesDecision,
   entries: readonly Entry[],
   broken: readonly string[] = [],
   mayVanish = always,
-): Decision {
-  return decide(reading(entries, broken), previous.clusters, mayVanish)
+): FilesDecision {
+  return decideFiles(reading(entries, broken), previous.clusters, mayVanish)
 }
 
 const A: Entry = { file: 'a', name: 'a', host: 'x' }
@@ -149,7 +149,7 @@ test('in any order of events: no conflicts in force, nothing lost, and good file
     fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
       let inForce: ReadonlyMap<string, LoadedCluster> = new Map()
       for (const [entries, broken, vanish] of steps) {
-        const next = decide(reading(entries, broken), inForce, () => vanish)
+        const next = decideFiles(reading(entries, broken), inForce, () => vanish)
         assert.deepEqual(
           findConflicts(
             [...next.clusters.values()].map(({ object }) => object),

@@ -10,7 +10,7 @@ import { settleClaims } from '../objects/settle-claims.ts'
 import type { DirectoryReading } from './load.ts'
 import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
 
-export interface Decision {
+export interface FilesDecision {
   readonly clusters: ReadonlyMap<string, LoadedCluster>
   /** Sorted by file and line. */
   readonly problems: readonly SourceError[]
@@ -20,11 +20,11 @@ export interface Decision {
   readonly vanishing: ReadonlySet<string>
 }
 
-export function decide(
+export function decideFiles(
   reading: DirectoryReading,
   inForce: ReadonlyMap<string, LoadedCluster>,
   mayVanish: (cluster: string) => boolean,
-): Decision {
+): FilesDecision {
   const problems = [...reading.problems]
   const owners = chooseOwners(reading.clusters, inForce, problems)
   const clusters = new Map<string, LoadedCluster>()

@@ -11,7 +11,7 @@ import { UserError } from '../../../../kit/api/validation/field-errors.ts'
 import type { PemChecks } from '../../../../kit/api/validation/pem-checks.ts'
 import type { ResourceSource, SourceChange, SourceError } from '../../../api/resource-source.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
-import { type Decision, decide } from './decide.ts'
+import { decideFiles, type FilesDecision } from './decide.ts'
 import { DirectoryReader } from './load.ts'
 import type { LoadedCluster } from './objects.ts'
 
@@ -49,7 +49,7 @@ export async function loadDirectory(
   only = '',
 ): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly SourceError[] }> {
   const reading = await new DirectoryReader(dir, pem, checks, followsReferences, only).read()
-  const { clusters, problems } = decide(reading, new Map(), () => true)
+  const { clusters, problems } = decideFiles(reading, new Map(), () => true)
   return { clusters: new Map(clusters), problems }
 }
 
@@ -155,7 +155,7 @@ class FilesSource implements ResourceSource {
     this.#watch(reading.directories)
     const now = performance.now()
     const mayVanish = (name: string): boolean => now - (this.#missingSince.get(name) ?? now) >= VANISH_MS
-    const decision = decide(reading, this.#inForce, mayVanish)
+    const decision = decideFiles(reading, this.#inForce, mayVanish)
     for (const name of this.#missingSince.keys()) if (!decision.vanishing.has(name)) this.#missingSince.delete(name)
     for (const name of decision.vanishing) if (!this.#missingSince.has(name)) this.#missingSince.set(name, now)
     this.#deliver(decision)
@@ -183,7 +183,7 @@ class FilesSource implements ResourceSource {
     this.#deliver({ clusters: this.#inForce, problems: [problem], kept, vanishing: new Set() })
   }
 
-  #deliver({ clusters, problems, kept }: Decision): void {
+  #deliver({ clusters, problems, kept }: FilesDecision): void {
     this.#logProblems(problems, clusters, kept)
     this.#inForce = clusters
     this.#problems = problems

@@ -22,7 +22,7 @@ interface ClusterObjectsOptions {
   readonly checks?: ClusterCheckOptions
 }
 
-interface Settlement {
+interface ClusterSettlement {
   /** Clusters whose version in force has changed: new, updated or removed. */
   readonly changed: ReadonlySet<string>
   /** Clusters whose problems have changed, with the previous ones. */
@@ -39,7 +39,7 @@ interface ClusterEntry {
   /** The version that should be in force; undefined if there are errors. */
   good: ResolvedCluster | undefined
   /** The last good version, and its Secrets' content. */
-  lastGood: LastGood | undefined
+  lastGood: GoodVersion | undefined
   /** Secrets read for it: the object's, and those whose bytes are in force. */
   secrets: ReadonlySet<string>
   /** Those that are not released to it. */
@@ -48,7 +48,7 @@ interface ClusterEntry {
   conflicts: SourceError[]
 }
 
-interface LastGood {
+interface GoodVersion {
   readonly state: string
   readonly secrets: GoodSecrets
   readonly version: ResolvedCluster
@@ -163,7 +163,7 @@ export class ClusterObjects {
   }
 
   /** Decides what is in force, after all checks. */
-  settle(): Settlement {
+  settle(): ClusterSettlement {
     const names = this.#claims.affected()
     const wanted = new Map<string, ResolvedCluster>()
     const before = new Map<string, ResolvedCluster>()
@@ -193,7 +193,7 @@ export class ClusterObjects {
     return this.#putInForce(names, wanted)
   }
 
-  #putInForce(names: ReadonlySet<string>, wanted: ReadonlyMap<string, ResolvedCluster>): Settlement {
+  #putInForce(names: ReadonlySet<string>, wanted: ReadonlyMap<string, ResolvedCluster>): ClusterSettlement {
     const changed = new Set<string>()
     const spoken = new Map<string, readonly SourceError[]>()
     for (const name of names) {

@@ -1,7 +1,7 @@
 // UpstreamClusters and the Secrets they name from an API server: the embedded one, or a Kubernetes cluster's. What is in force stays in force,
 // whatever happens to the server; nothing is kept on disk, so a start needs the server once.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { nameOf } from '../../../../kit/api/json/json-object.ts'
 import { compareText } from '../../../../kit/api/json/sorted-json.ts'
 import type { Logger } from '../../../../kit/api/ports.ts'
@@ -195,7 +195,7 @@ class ObjectsSource implements ResourceSource {
     try {
       for (let sliceEnd = performance.now() + SLICE_MS; this.#clusters.checkNext(); ) {
         if (performance.now() < sliceEnd) continue
-        await nextTurn()
+        await yieldToEventLoop()
         if (this.#stopped) return
         sliceEnd = performance.now() + SLICE_MS
       }

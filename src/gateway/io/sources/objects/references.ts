@@ -4,7 +4,7 @@ import { type JsonObject, nameOf } from '../../../../kit/api/json/json-object.ts
 import { FieldErrors } from '../../../../kit/api/validation/field-errors.ts'
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from '../../secrets/secret-references.ts'
-import { refusalFix, SharedReleases } from '../../secrets/secret-release.ts'
+import { SharedReleases, secretRefusalFix } from '../../secrets/secret-release.ts'
 import type { UsableSecret } from '../../secrets/usable-secrets.ts'
 
 /** Looks up Secrets: UsableSecrets, or a test double. */
@@ -79,7 +79,7 @@ function absenceOf(
     case 'unreadable':
       return { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
     case 'refused':
-      return { message, fix: refusalFix(secret, cluster) }
+      return { message, fix: secretRefusalFix(secret, cluster) }
     default:
       return { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
   }

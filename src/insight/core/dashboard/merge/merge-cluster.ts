@@ -14,13 +14,13 @@ import {
   type Shape,
   said,
   sum,
-  sumOf,
+  sumOfField,
   worst,
 } from '../../../../kit/core/merge/merge.ts'
 import { short } from '../../../../kit/core/text/figures.ts'
 import type { ProtectorRow } from '../../../../protection/api/protector-row.ts'
 import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane } from '../../../api/cluster-page.ts'
-import type { RefusalRow } from '../../../api/overview.ts'
+import type { ShownRefusals } from '../../../api/overview.ts'
 import type { ClusterPart } from '../../../api/parts.ts'
 import { clip } from '../change-log.ts'
 import { mergeChanges } from './merge-changes.ts'
@@ -67,13 +67,13 @@ function shapeOf(bounds: Float64Array): Shape<ClusterPart, Omit<ClusterPage, 're
   }
 }
 
-type Refusal = Omit<RefusalRow, 'cluster'> & Partial<Pick<RefusalRow, 'cluster'>>
-type Counts = Pick<RefusalRow, 'perSecond' | 'count'>
+type MergedRefusal = Omit<ShownRefusals, 'cluster'> & Partial<Pick<ShownRefusals, 'cluster'>>
+type Counts = Pick<ShownRefusals, 'perSecond' | 'count'>
 
 /** Most frequent first. */
-export function mergeRefusals<T extends Refusal>(lists: Parts<readonly T[]>): readonly T[] {
+export function mergeRefusals<T extends MergedRefusal>(lists: Parts<readonly T[]>): readonly T[] {
   const merged = rows<T, T>(['cluster', 'reason', 'rule'], (same) => {
-    return { ...first(same), ...merge<Refusal, Counts>({ perSecond: rate, count: sum }, same) }
+    return { ...first(same), ...merge<MergedRefusal, Counts>({ perSecond: rate, count: sum }, same) }
   })
   return merged(lists).toSorted((a, b) => b.count - a.count)
 }
@@ -95,7 +95,7 @@ function mergeEndpoint(same: Parts<EndpointRow>, lists: Parts<unknown>): Endpoin
  */
 function mergeLimit(same: Parts<LimitRow>): LimitRow {
   const { shared, kind, size } = first(same)
-  const used = sumOf(same, kind === 'tokenBucket' ? 'admittedPerSecond' : 'inFlight')
+  const used = sumOfField(same, kind === 'tokenBucket' ? 'admittedPerSecond' : 'inFlight')
   const fills = same.flatMap(({ part: { fill } }) => fill ?? [])
   if (shared !== null && shared > 0) fills.push(short(Math.min(1, used / shared)))
   return {

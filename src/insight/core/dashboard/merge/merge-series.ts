@@ -2,7 +2,7 @@
 
 import { first, type Parts } from '../../../../kit/core/merge/merge.ts'
 import { short } from '../../../../kit/core/text/figures.ts'
-import { type Series, STEPS } from '../../../api/overview.ts'
+import { RING_STEPS, type Series } from '../../../api/overview.ts'
 import type { SeriesPart } from '../../../api/parts.ts'
 import { addDurations, quantileOf } from './durations.ts'
 
@@ -19,7 +19,7 @@ export function mergeSeries(all: Parts<SeriesPart>, bounds: Float64Array): Serie
     part,
     behind: Math.max(0, Math.floor((endsAt - part.endsAt) / MS / stepSeconds)),
   }))
-  const length = Math.min(STEPS, Math.max(0, ...shifted.map(({ part, behind }) => part.requests.length + behind)))
+  const length = Math.min(RING_STEPS, Math.max(0, ...shifted.map(({ part, behind }) => part.requests.length + behind)))
   const at = <T>(values: readonly T[], behind: number, step: number): T | undefined =>
     values[values.length + behind - length + step]
   const sum = (of: (part: SeriesPart) => readonly number[]): number[] =>

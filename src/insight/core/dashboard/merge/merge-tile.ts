@@ -9,7 +9,7 @@ import {
   type Shape,
   said,
   sum,
-  sumOf,
+  sumOfField,
 } from '../../../../kit/core/merge/merge.ts'
 import { ratio } from '../../../../kit/core/text/figures.ts'
 import type { ClusterTile } from '../../../api/overview.ts'
@@ -25,8 +25,8 @@ export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): Cluster
   const shape: Shape<TilePart, Merged> = {
     name: first,
     requestsPerSecond: rate,
-    errorRatio: (_, tiles) => ratio(sumOf(tiles, 'errorsPerSecond'), sumOf(tiles, 'requestsPerSecond')),
-    refusedRatio: (_, tiles) => ratio(sumOf(tiles, 'refusedPerSecond'), sumOf(tiles, 'requestsPerSecond')),
+    errorRatio: (_, tiles) => ratio(sumOfField(tiles, 'errorsPerSecond'), sumOfField(tiles, 'requestsPerSecond')),
+    refusedRatio: (_, tiles) => ratio(sumOfField(tiles, 'refusedPerSecond'), sumOfField(tiles, 'requestsPerSecond')),
     p50: () => quantileOf(0.5, durations, bounds),
     p99: () => quantileOf(0.99, durations, bounds),
     inFlight: sum,

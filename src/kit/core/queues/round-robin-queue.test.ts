@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { Queued, TurnQueue } from './turn-queue.ts'
+import { Queued, RoundRobinQueue } from './round-robin-queue.ts'
 
 class Item extends Queued {
   readonly name: string
@@ -17,7 +17,7 @@ class Item extends Queued {
 const ROOM = { count: 8, bytes: 1000 }
 
 /** The first letter of an item is its source. */
-function add(queue: TurnQueue<Item>, ...names: string[]): Item[] {
+function add(queue: RoundRobinQueue<Item>, ...names: string[]): Item[] {
   return names.map((name) => {
     const item = new Item(name)
     queue.add(item, name.charAt(0))
@@ -25,7 +25,7 @@ function add(queue: TurnQueue<Item>, ...names: string[]): Item[] {
   })
 }
 
-function addMany(queue: TurnQueue<Item>, source: string, count = 1, weight = 1): Item[] {
+function addMany(queue: RoundRobinQueue<Item>, source: string, count = 1, weight = 1): Item[] {
   return Array.from({ length: count }, () => {
     const item = new Item(source, weight)
     queue.add(item, source, weight)
@@ -34,7 +34,7 @@ function addMany(queue: TurnQueue<Item>, source: string, count = 1, weight = 1):
 }
 
 /** Takes the next items and holds them. */
-function grant(queue: TurnQueue<Item>, count: number): string {
+function grant(queue: RoundRobinQueue<Item>, count: number): string {
   let sources = ''
   for (let i = 0; i < count; i++) {
     const item = queue.next()
@@ -45,7 +45,7 @@ function grant(queue: TurnQueue<Item>, count: number): string {
   return sources
 }
 
-function takeAll(queue: TurnQueue<Item>): string[] {
+function takeAll(queue: RoundRobinQueue<Item>): string[] {
   const taken: string[] = []
   for (let item = queue.next(); item !== undefined; item = queue.next()) taken.push(item.name)
   return taken
@@ -53,7 +53,7 @@ function takeAll(queue: TurnQueue<Item>): string[] {
 
 describe('turns', () => {
   test('sources take turns, each with its oldest', () => {
-    const queue = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
     add(queue, 'a1', 'a2', 'a3', 'b1', 'c1', 'b2')
     assert.equal(queue.count, 6)
     assert.deepEqual(takeAll(queue), ['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
@@ -61,7 +61,7 @@ describe('turns', () => {
   })
 
   test('who comes while another has a thousand is the next but one', () => {
-    const queue = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
     for (let i = 0; i < 1000; i++) add(queue, `a${i}`)
     queue.next()
     add(queue, 'b1')
@@ -69,8 +69,8 @@ describe('turns', () => {
   })
 
   test('what is removed is not taken; removing it again, or from another queue, does nothing', () => {
-    const queue = new TurnQueue<Item>()
-    const other = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
+    const other = new RoundRobinQueue<Item>()
     const [a1, , b1] = add(queue, 'a1', 'a2', 'b1')
     assert.ok(a1 && b1)
     assert.equal(other.remove(a1), false)
@@ -82,7 +82,7 @@ describe('turns', () => {
   })
 
   test('what is added twice waits once, at its first place', () => {
-    const queue = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
     const [a1] = add(queue, 'a1', 'a2')
     assert.ok(a1)
     queue.add(a1, 'a')
@@ -93,7 +93,7 @@ describe('turns', () => {
   test('an item is taken after at most as many others as there are sources, for each item of its own source before it', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 60 }), (sources) => {
-        const queue = new TurnQueue<Item>()
+        const queue = new RoundRobinQueue<Item>()
         sources.forEach((source, i) => void add(queue, `${source}${i}`))
         const taken = takeAll(queue)
         assert.equal(taken.length, sources.length)
@@ -108,7 +108,7 @@ describe('turns', () => {
 
 describe('shares of what is held, and a bounded queue', () => {
   test('sources take turns, however many one of them sends and holds', () => {
-    const queue = new TurnQueue<Item>({ count: 1000, bytes: 0 })
+    const queue = new RoundRobinQueue<Item>({ count: 1000, bytes: 0 })
     addMany(queue, 'a', 100)
     addMany(queue, 'b', 2)
     addMany(queue, 'c', 1)
@@ -118,7 +118,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('within a source it is first come, first served', () => {
-    const queue = new TurnQueue<Item>(ROOM)
+    const queue = new RoundRobinQueue<Item>(ROOM)
     const [one, two] = addMany(queue, 'a', 2)
     assert.equal(queue.next(), one)
     assert.equal(queue.next(), two)
@@ -126,7 +126,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('who holds less gets what becomes free, until it holds its share', () => {
-    const queue = new TurnQueue<Item>({ count: 1000, bytes: 0 })
+    const queue = new RoundRobinQueue<Item>({ count: 1000, bytes: 0 })
     for (let i = 0; i < 100; i++) queue.hold('a')
     addMany(queue, 'a', 200)
     addMany(queue, 'b', 200)
@@ -138,13 +138,13 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('who is alone gets everything', () => {
-    const queue = new TurnQueue<Item>({ count: 1000, bytes: 0 })
+    const queue = new RoundRobinQueue<Item>({ count: 1000, bytes: 0 })
     addMany(queue, 'a', 50)
     assert.equal(grant(queue, 60), 'a'.repeat(50))
   })
 
   test('twice the weight is twice the turns, and twice the share', () => {
-    const queue = new TurnQueue<Item>({ count: 1000, bytes: 0 })
+    const queue = new RoundRobinQueue<Item>({ count: 1000, bytes: 0 })
     addMany(queue, 'a', 100, 2)
     addMany(queue, 'b', 100)
     const got = grant(queue, 30)
@@ -152,7 +152,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('the longest queue loses its last when it is full, never who has less', () => {
-    const queue = new TurnQueue<Item>(ROOM)
+    const queue = new RoundRobinQueue<Item>(ROOM)
     const many = addMany(queue, 'a', 7)
     const [few] = addMany(queue, 'b')
     assert.ok(few)
@@ -167,7 +167,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('bytes are bounded in the same way', () => {
-    const queue = new TurnQueue<Item>(ROOM)
+    const queue = new RoundRobinQueue<Item>(ROOM)
     const [large] = addMany(queue, 'a')
     const [small] = addMany(queue, 'b')
     assert.ok(large && small)
@@ -180,7 +180,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('what was removed is not granted, and nothing is left of it', () => {
-    const queue = new TurnQueue<Item>(ROOM)
+    const queue = new RoundRobinQueue<Item>(ROOM)
     const [one, two, three] = addMany(queue, 'a', 3)
     assert.ok(one && two && three)
     queue.grow(two, 10)
@@ -193,7 +193,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('a source has the weight of what comes of it, from the next time on that nothing of it waits', () => {
-    const queue = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
     queue.hold('a', 1)
     queue.hold('b', 1)
     addMany(queue, 'a', 3, 3)
@@ -204,7 +204,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('when nothing counts as held any more, those who were behind for what they held are so no longer', () => {
-    const queue = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
     queue.hold('a')
     addMany(queue, 'a', 2)
     addMany(queue, 'b', 1)
@@ -215,7 +215,7 @@ describe('shares of what is held, and a bounded queue', () => {
   })
 
   test('a source that does not hold its share is asked whether it may have something else, in the order of turns', () => {
-    const queue = new TurnQueue<Item>()
+    const queue = new RoundRobinQueue<Item>()
     addMany(queue, 'a', 2)
     addMany(queue, 'b', 2)
     queue.hold('a')

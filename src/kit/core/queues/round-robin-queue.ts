@@ -47,10 +47,10 @@ class Chain<T extends Linked> {
 
 /** A waiting item, in at most one queue at a time. The queue stores its links in the item, so that waiting allocates nothing. */
 export abstract class Queued extends Linked {
-  /** Memory held while it waits. Changed by `TurnQueue.grow` only. */
+  /** Memory held while it waits. Changed by `RoundRobinQueue.grow` only. */
   waitingBytes = 0
   /** Set by the queue while the item waits. */
-  waitsIn: TurnSource | undefined = undefined
+  waitsIn: QueueSource | undefined = undefined
 }
 
 interface QueueSize {
@@ -61,12 +61,12 @@ interface QueueSize {
 }
 
 /** One source: its items in order of arrival, and what it holds. */
-export class TurnSource extends Linked {
+export class QueueSource extends Linked {
   readonly name: string
   weight: number
   readonly items: Chain<Queued> = new Chain()
   /** The line in which it waits for its turn. */
-  line: Chain<TurnSource> | undefined = undefined
+  line: Chain<QueueSource> | undefined = undefined
   bytes = 0
   /** How many units it holds of what others wait for. */
   held = 0
@@ -80,13 +80,13 @@ export class TurnSource extends Linked {
   }
 }
 
-export class TurnQueue<T extends Queued> {
+export class RoundRobinQueue<T extends Queued> {
   readonly #size: QueueSize
   /** Sources that wait or hold something. */
-  readonly #sources = new Map<string, TurnSource>()
+  readonly #sources = new Map<string, QueueSource>()
   /** Waiting sources, next turn first. A source found at its share moves to `#over` until `#under` is empty. */
-  readonly #under: Chain<TurnSource> = new Chain()
-  readonly #over: Chain<TurnSource> = new Chain()
+  readonly #under: Chain<QueueSource> = new Chain()
+  readonly #over: Chain<QueueSource> = new Chain()
   #count = 0
   #bytes = 0
   #held = 0
@@ -145,7 +145,7 @@ export class TurnQueue<T extends Queued> {
   }
 
   /** Its weight changed while it held something and had no waiting items. */
-  #weigh(source: TurnSource, weight: number): void {
+  #weigh(source: QueueSource, weight: number): void {
     this.#weights -= source.weight
     source.weight = Math.max(1, weight)
     this.#weights += source.weight
@@ -167,7 +167,7 @@ export class TurnQueue<T extends Queued> {
     return true
   }
 
-  #takeOut(source: TurnSource, item: T): void {
+  #takeOut(source: QueueSource, item: T): void {
     item.waitsIn = undefined
     source.items.remove(item)
     source.bytes -= item.waitingBytes
@@ -195,7 +195,7 @@ export class TurnQueue<T extends Queued> {
     return last
   }
 
-  #waitsWithItsShare(source: TurnSource, byCount: boolean): boolean {
+  #waitsWithItsShare(source: QueueSource, byCount: boolean): boolean {
     const all = byCount ? this.#count : this.#bytes
     const own = byCount ? source.items.size : source.bytes
     // `#weights` includes sources that hold something and do not wait: this share may be too small, never too large.
@@ -207,10 +207,10 @@ export class TurnQueue<T extends Queued> {
    * does not displace those before it. O(sources).
    */
   lastOfLongest(byCount: boolean = true): T | undefined {
-    let longest: TurnSource | undefined
+    let longest: QueueSource | undefined
     let most = -1
     for (const line of [this.#under, this.#over]) {
-      for (let source = line.first; source !== undefined; source = source.after as TurnSource | undefined) {
+      for (let source = line.first; source !== undefined; source = source.after as QueueSource | undefined) {
         const length = (byCount ? source.items.size : source.bytes) / source.weight
         if (length < most) continue
         longest = source
@@ -234,9 +234,9 @@ export class TurnQueue<T extends Queued> {
    * The first source, in turn order, that `admits` accepts. Call `grant` for its item.
    * @param admits called with the source and its oldest item
    */
-  first(admits: (source: TurnSource, item: T) => boolean): TurnSource | undefined {
+  first(admits: (source: QueueSource, item: T) => boolean): QueueSource | undefined {
     for (const line of [this.#under, this.#over]) {
-      for (let source = line.first; source !== undefined; source = source.after as TurnSource | undefined) {
+      for (let source = line.first; source !== undefined; source = source.after as QueueSource | undefined) {
         if (admits(source, source.items.first as T)) return source
       }
     }
@@ -244,7 +244,7 @@ export class TurnQueue<T extends Queued> {
   }
 
   /** Takes the source's oldest item; this uses one of its turns. */
-  grant(source: TurnSource): T | undefined {
+  grant(source: QueueSource): T | undefined {
     const item = source.items.first as T | undefined
     if (item === undefined) return undefined
     source.granted++
@@ -257,7 +257,7 @@ export class TurnQueue<T extends Queued> {
   }
 
   /** Moves a source to the end of a line; undefined = it no longer waits. */
-  #line(source: TurnSource, line: Chain<TurnSource> | undefined): void {
+  #line(source: QueueSource, line: Chain<QueueSource> | undefined): void {
     source.line?.remove(source)
     source.line = line
     line?.push(source)
@@ -316,20 +316,20 @@ export class TurnQueue<T extends Queued> {
   }
 
   /** As `holdsItsShare`. */
-  isAtShare(source: TurnSource): boolean {
+  isAtShare(source: QueueSource): boolean {
     return source.held * this.#weights >= this.#held * source.weight && source.held > 0
   }
 
-  #sourceOf(name: string, weight: number): TurnSource {
+  #sourceOf(name: string, weight: number): QueueSource {
     const known = this.#sources.get(name)
     if (known !== undefined) return known
-    const source = new TurnSource(name, Math.max(1, weight))
+    const source = new QueueSource(name, Math.max(1, weight))
     this.#sources.set(name, source)
     this.#weights += source.weight
     return source
   }
 
-  #forgetUnused(source: TurnSource): void {
+  #forgetUnused(source: QueueSource): void {
     if (source.items.size > 0 || source.held > 0) return
     this.#sources.delete(source.name)
     this.#weights -= source.weight

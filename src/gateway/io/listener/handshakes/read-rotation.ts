@@ -2,7 +2,7 @@
 // and the others wait in the kernel for their turn: a thousand that send in the same millisecond cost no more in one turn than a few.
 
 import type { Socket } from 'node:net'
-import { Queued, TurnQueue } from '../../../../kit/core/queues/turn-queue.ts'
+import { Queued, RoundRobinQueue } from '../../../../kit/core/queues/round-robin-queue.ts'
 
 /** The part of node:net's system handle used here. */
 interface ReadHandle {
@@ -22,11 +22,11 @@ export abstract class Expected extends Queued {
   }
 }
 
-export class ReadingTurns<T extends Expected> {
+export class ReadRotation<T extends Expected> {
   readonly #width: number
   /** Being read, longest first. */
   readonly #read = new Set<T>()
-  readonly #parked = new TurnQueue<T>()
+  readonly #parked = new RoundRobinQueue<T>()
   #filling = false
 
   /** @param width sockets read at a time */

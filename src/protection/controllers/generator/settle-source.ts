@@ -20,7 +20,7 @@ import type { HistoryLimits } from '../../core/history/limits.ts'
 import { cellsToRemove, statusWithoutCells, withoutRemoveCells } from '../../core/ledger/cells.ts'
 import { readProtector } from '../../core/requests/read-protector.ts'
 
-export interface TurnDeps {
+export interface SettleDeps {
   readonly workloads: ObjectClient
   readonly core: ObjectClient
   isLeader(): boolean
@@ -29,8 +29,8 @@ export interface TurnDeps {
   now(): number
 }
 
-/** What a turn found and did for a workload. */
-export interface TurnResult {
+/** What was found and done for a workload. */
+export interface SettleResult {
   readonly decision: GeneratorDecision
   readonly facts: SourceFacts | undefined
 }
@@ -39,7 +39,11 @@ export interface TurnResult {
  * @param otherNames names of protectors that may be superfluous
  * @throws {Error} of the clients; earlier writes stay
  */
-export async function settleSource(deps: TurnDeps, ref: SourceRef, otherNames: readonly string[]): Promise<TurnResult> {
+export async function settleSource(
+  deps: SettleDeps,
+  ref: SourceRef,
+  otherNames: readonly string[],
+): Promise<SettleResult> {
   const { kind, namespace, name } = ref
   const source = await found(deps.workloads, kind.resource, { namespace, name })
   const own = await found(deps.core, POD_PROTECTORS, { namespace, name: protectorName(kind, name) })
@@ -60,20 +64,20 @@ export async function settleSource(deps: TurnDeps, ref: SourceRef, otherNames: r
 }
 
 /** A protector without a workload: cells are still removed on request. */
-export async function settleStray(deps: TurnDeps, at: ObjectName): Promise<void> {
+export async function settleStray(deps: SettleDeps, at: ObjectName): Promise<void> {
   const protector = await found(deps.core, POD_PROTECTORS, at)
   if (protector !== undefined && deps.isLeader()) await removeCells(deps, protector)
 }
 
 class SourceWrites {
-  readonly #deps: TurnDeps
+  readonly #deps: SettleDeps
   readonly #ref: SourceRef
   readonly #facts: SourceFacts | undefined
   #source: JsonObject | undefined
   readonly #protectors = new Map<string, JsonObject>()
 
   constructor(
-    deps: TurnDeps,
+    deps: SettleDeps,
     ref: SourceRef,
     facts: SourceFacts | undefined,
     source: JsonObject | undefined,
@@ -144,7 +148,7 @@ class SourceWrites {
 }
 
 /** Writes the status first: removing the annotation completes the request. */
-async function removeCells(deps: TurnDeps, protector: JsonObject): Promise<JsonObject> {
+async function removeCells(deps: SettleDeps, protector: JsonObject): Promise<JsonObject> {
   const cells = cellsToRemove(protector)
   if (cells === undefined) return protector
   const read = readProtector(protector, undefined).protector

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Charge } from '../../../kit/api/stream.ts'
 import { OWED_PAUSE_MS, QUANTUM_MS } from '../../core/thread-time/fair-queue.ts'
-import { LONG_SLICE_MS, PacedReader, turns } from './thread-turns.ts'
+import { LONG_SLICE_MS, PacedReader, threadScheduler } from './thread-scheduler.ts'
 
 class TestReader extends PacedReader {
   readonly resume: () => void
@@ -16,9 +16,9 @@ class TestReader extends PacedReader {
 
 test('what endpoints send has a slice of each turn, and what is more waits for the next ones, in its order', async () => {
   const nowMs = performance.now()
-  assert.equal(turns.beginShared(nowMs), true)
-  turns.sharedDone(nowMs - LONG_SLICE_MS, nowMs)
-  assert.equal(turns.beginShared(nowMs), false, 'the slice is over')
+  assert.equal(threadScheduler.beginShared(nowMs), true)
+  threadScheduler.sharedDone(nowMs - LONG_SLICE_MS, nowMs)
+  assert.equal(threadScheduler.beginShared(nowMs), false, 'the slice is over')
   const done: string[] = []
   const waiter = (name: string, pieces: number): { work(): boolean } => {
     let left = pieces
@@ -30,11 +30,11 @@ test('what endpoints send has a slice of each turn, and what is more waits for t
       },
     }
   }
-  turns.waitShared(waiter('a', 2))
-  turns.waitShared(waiter('b', 1))
-  while (turns.waiting > 0) await nextTurn()
+  threadScheduler.waitShared(waiter('a', 2))
+  threadScheduler.waitShared(waiter('b', 1))
+  while (threadScheduler.waiting > 0) await yieldToEventLoop()
   assert.deepEqual(done, ['a', 'b', 'a'])
-  assert.equal(turns.beginShared(performance.now()), true)
+  assert.equal(threadScheduler.beginShared(performance.now()), true)
 })
 
 test('what endpoints send in bulk waits behind the rest of it, and has a quarter of its time', async (t) => {
@@ -47,10 +47,10 @@ test('what endpoints send in bulk waits behind the rest of it, and has a quarter
       return false
     },
   })
-  turns.waitShared(waiter('bulk'), true)
-  assert.equal(turns.beginShared(nowMs, true), false, 'some of it waits already')
-  turns.waitShared(waiter('other'))
-  while (turns.waiting > 0) await nextTurn()
+  threadScheduler.waitShared(waiter('bulk'), true)
+  assert.equal(threadScheduler.beginShared(nowMs, true), false, 'some of it waits already')
+  threadScheduler.waitShared(waiter('other'))
+  while (threadScheduler.waiting > 0) await yieldToEventLoop()
   assert.deepEqual(
     begun.map(({ name }) => name),
     ['other', 'bulk'],
@@ -58,23 +58,25 @@ test('what endpoints send in bulk waits behind the rest of it, and has a quarter
   const [other, bulk] = begun
   assert.equal(bulk?.sliceMs, Number(other?.sliceMs) / 4)
   // Immediately, if nothing waits.
-  const slices = [false, true].map((isBulk) => turns.beginShared(nowMs, isBulk) && turns.untilMs - nowMs)
+  const slices = [false, true].map(
+    (isBulk) => threadScheduler.beginShared(nowMs, isBulk) && threadScheduler.untilMs - nowMs,
+  )
   assert.deepEqual(slices, [other?.sliceMs, bulk.sliceMs])
 })
 
 test('a source that has had its slice waits, and is served behind the turn', async () => {
   const nowMs = performance.now()
-  const account = turns.accountOf({ source: 'heavy', weight: 1, known: true }, nowMs)
-  turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
-  assert.equal(turns.begin(account, nowMs), true)
-  turns.charge(account, nowMs - LONG_SLICE_MS, nowMs)
-  assert.equal(turns.begin(account, nowMs), false)
+  const account = threadScheduler.accountOf({ source: 'heavy', weight: 1, known: true }, nowMs)
+  threadScheduler.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
+  assert.equal(threadScheduler.begin(account, nowMs), true)
+  threadScheduler.charge(account, nowMs - LONG_SLICE_MS, nowMs)
+  assert.equal(threadScheduler.begin(account, nowMs), false)
   let worked = 0
-  turns.wait(account, { work: () => ++worked < 3 })
-  const light = turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
-  assert.equal(turns.begin(light, nowMs), true, 'others go on at once')
+  threadScheduler.wait(account, { work: () => ++worked < 3 })
+  const light = threadScheduler.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
+  assert.equal(threadScheduler.begin(light, nowMs), true, 'others go on at once')
   assert.equal(worked, 0)
-  while (turns.waiting > 0) await nextTurn()
+  while (threadScheduler.waiting > 0) await yieldToEventLoop()
   assert.equal(worked, 3)
 })
 
@@ -82,16 +84,16 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
   const charge = { source: 'small', weight: 1, known: true }
   const small = (): void => {
     const nowMs = performance.now()
-    turns.charge(turns.accountOf(charge, nowMs), nowMs - 0.01, nowMs)
-    turns.sharedDone(nowMs - 0.01, nowMs)
+    threadScheduler.charge(threadScheduler.accountOf(charge, nowMs), nowMs - 0.01, nowMs)
+    threadScheduler.sharedDone(nowMs - 0.01, nowMs)
   }
   const rounds = async (): Promise<void> => {
-    for (let i = 0; i < 5; i++) await nextTurn()
+    for (let i = 0; i < 5; i++) await yieldToEventLoop()
   }
   await rounds()
   let ends = 0
-  t.after(() => turns.setOutputs({ flush: () => false }))
-  turns.setOutputs({
+  t.after(() => threadScheduler.setOutputs({ flush: () => false }))
+  threadScheduler.setOutputs({
     flush: () => {
       ends++
       // Writes are charged, too.
@@ -99,7 +101,7 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
       return false
     },
   })
-  turns.schedule()
+  threadScheduler.schedule()
   await rounds()
   assert.equal(ends, 1)
   small()
@@ -112,53 +114,58 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
 })
 
 test('who reads in bulk goes on at once when alone, else a few in a turn, sources in turns', async () => {
-  turns.tick(performance.now() + 10_000)
+  threadScheduler.tick(performance.now() + 10_000)
   const done: string[] = []
   const reader = (name: string): PacedReader => new TestReader(() => void done.push(name))
   const charge = (source: string): Charge => ({ source, weight: 1, known: true })
-  turns.readOn(charge('a'), reader('alone'))
+  threadScheduler.readOn(charge('a'), reader('alone'))
   assert.deepEqual(done, ['alone'])
   for (const source of ['a', 'b']) {
     const nowMs = performance.now()
-    turns.charge(turns.accountOf(charge(source), nowMs), nowMs - 1, nowMs)
+    threadScheduler.charge(threadScheduler.accountOf(charge(source), nowMs), nowMs - 1, nowMs)
   }
-  for (let i = 0; i < 4; i++) turns.readOn(charge('a'), reader(`a${i}`))
-  turns.readOn(charge('b'), reader('b'))
+  for (let i = 0; i < 4; i++) threadScheduler.readOn(charge('a'), reader(`a${i}`))
+  threadScheduler.readOn(charge('b'), reader('b'))
   assert.deepEqual(done, ['alone'])
-  await nextTurn()
+  await yieldToEventLoop()
   assert.equal(done.length, 3)
-  while (turns.waiting > 0) await nextTurn()
+  while (threadScheduler.waiting > 0) await yieldToEventLoop()
   assert.deepEqual(done, ['alone', 'a0', 'b', 'a1', 'a2', 'a3'])
 })
 
 test('a reader that asks twice for its turn has one, and then nothing waits', async () => {
-  turns.tick(performance.now() + 10_000)
+  threadScheduler.tick(performance.now() + 10_000)
   let resumed = 0
   const reader = new TestReader(() => void resumed++)
   const charge: Charge = { source: 'a', weight: 1, known: true }
   const nowMs = performance.now()
-  for (const source of ['a', 'b']) turns.charge(turns.accountOf({ ...charge, source }, nowMs), nowMs - 1, nowMs)
-  turns.readOn(charge, reader)
-  turns.readOn(charge, reader)
-  for (let i = 0; i < 5; i++) await nextTurn()
-  assert.deepEqual([resumed, turns.waiting], [1, 0])
+  for (const source of ['a', 'b'])
+    threadScheduler.charge(threadScheduler.accountOf({ ...charge, source }, nowMs), nowMs - 1, nowMs)
+  threadScheduler.readOn(charge, reader)
+  threadScheduler.readOn(charge, reader)
+  for (let i = 0; i < 5; i++) await yieldToEventLoop()
+  assert.deepEqual([resumed, threadScheduler.waiting], [1, 0])
 })
 
 test('answers that come outside of a slice, as over HTTP/1.1, are charged at once', () => {
-  turns.tick(performance.now() + 10_000)
-  turns.chargeAnswer({ source: 'http1', weight: 1, known: true }, 4 * 1024 * 1024)
-  assert.equal(turns.report()[0]?.largest[0]?.source, 'http1')
-  turns.tick(performance.now() + 10_000)
+  threadScheduler.tick(performance.now() + 10_000)
+  threadScheduler.chargeAnswer({ source: 'http1', weight: 1, known: true }, 4 * 1024 * 1024)
+  assert.equal(threadScheduler.report()[0]?.largest[0]?.source, 'http1')
+  threadScheduler.tick(performance.now() + 10_000)
 })
 
 test('a source with many requests in flight is read on at a pace while others are there', async (t) => {
-  t.after(() => turns.setInFlight(() => 0))
-  turns.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))
+  t.after(() => threadScheduler.setInFlight(() => 0))
+  threadScheduler.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))
   const startMs = performance.now()
-  const account = turns.accountOf({ source: 'owed', weight: 1, known: true }, startMs)
+  const account = threadScheduler.accountOf({ source: 'owed', weight: 1, known: true }, startMs)
   const somebodyElse = (): void => {
     const nowMs = performance.now()
-    turns.charge(turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs), nowMs - 0.1, nowMs)
+    threadScheduler.charge(
+      threadScheduler.accountOf({ source: 'light', weight: 1, known: true }, nowMs),
+      nowMs - 0.1,
+      nowMs,
+    )
   }
   somebodyElse()
   const PIECES = 6
@@ -169,8 +176,8 @@ test('a source with many requests in flight is read on at a pace while others ar
       return ++worked < PIECES
     },
   }
-  turns.wait(account, waiter)
-  while (turns.waiting > 0) {
+  threadScheduler.wait(account, waiter)
+  while (threadScheduler.waiting > 0) {
     await new Promise((resolve) => setTimeout(resolve, 1))
     somebodyElse()
   }

@@ -2,7 +2,7 @@
 // once; excess work waits and gets slices between turns of the event loop, source by source. One instance per thread, like the event loop.
 
 import type { Charge } from '../../../kit/api/stream.ts'
-import { Queued, TurnQueue } from '../../../kit/core/queues/turn-queue.ts'
+import { Queued, RoundRobinQueue } from '../../../kit/core/queues/round-robin-queue.ts'
 import type { ShareReport } from '../../../kit/core/shares/shares-report.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
@@ -27,8 +27,8 @@ const FRAMES_A_LOOK = 8
 const MOST_OWED = 64
 /** Fraction of the slice for endpoint input that goes to responses for such sources. */
 const BULK_PART = 0.25
-/** Readers resumed per turn: each takes some 0.1 ms in the kernel and TLS, which our code cannot measure. */
-const READS_A_TURN = 2
+/** Readers resumed per iteration: each takes some 0.1 ms in the kernel and TLS, which our code cannot measure. */
+const READS_PER_ITERATION = 2
 
 /** Output of connections, written once per turn. */
 export interface Outputs {
@@ -48,7 +48,7 @@ interface Waited {
   unknown: number
 }
 
-class ThreadTurns implements Tickable {
+class ThreadScheduler implements Tickable {
   readonly #accounts: Accounts
   readonly #queue: FairQueue
   #outputs: Outputs | undefined
@@ -59,10 +59,10 @@ class ThreadTurns implements Tickable {
   readonly #shared: Waiter[] = []
   /** Those with responses to sources that are `isBulk`: after the others. */
   readonly #bulk: Waiter[] = []
-  readonly #readers: TurnQueue<PacedReader> = new TurnQueue()
+  readonly #readers: RoundRobinQueue<PacedReader> = new RoundRobinQueue()
   #scheduled = false
-  /** Number of event loop turns in which work was done. */
-  #turn = 0
+  /** Number of event loop iterations in which work was done. */
+  #iteration = 0
   #sharedMs = 0
   #outputWaits = false
   #startMs = 0
@@ -157,7 +157,7 @@ class ThreadTurns implements Tickable {
   /** Whether work of this source is done at once. If so, `goOn` says for how long. Otherwise keep it, and call `wait`. */
   begin(account: Account, nowMs: number): boolean {
     const sliceMs = this.#sliceMs
-    const usedMs = account.turn === this.#turn ? account.turnMs : 0
+    const usedMs = account.iteration === this.#iteration ? account.iterationMs : 0
     if (account.waits || usedMs >= sliceMs || this.#accounts.isOver(account, nowMs)) return false
     if (this.#shared.length > 0 && this.isBulk(account)) return false
     this.#beginSlice(nowMs, nowMs + sliceMs - usedMs)
@@ -172,14 +172,14 @@ class ThreadTurns implements Tickable {
   /** The source has worked since `sinceMs`, without interruption. */
   charge(account: Account, sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
-    if (account.turn !== this.#turn) {
-      account.turn = this.#turn
-      account.turnMs = 0
+    if (account.iteration !== this.#iteration) {
+      account.iteration = this.#iteration
+      account.iterationMs = 0
     }
-    account.turnMs += ms
+    account.iterationMs += ms
     this.#accounts.charge(account, ms, nowMs)
     // Makes sure that the turn ends.
-    if (account.turnMs >= NOTABLE_MS) this.schedule()
+    if (account.iterationMs >= NOTABLE_MS) this.schedule()
   }
 
   /** Moves a connection's cost from before authentication to its user: otherwise its address would compete with its own users as a source. */
@@ -287,12 +287,12 @@ class ThreadTurns implements Tickable {
   schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(this.#endTurn)
+    setImmediate(this.#endIteration)
   }
 
-  readonly #endTurn = (): void => {
+  readonly #endIteration = (): void => {
     this.#scheduled = false
-    this.#turn++
+    this.#iteration++
     this.#sharedMs = 0
     const sliceMs = this.#sliceMs
     const outputs = this.#outputs
@@ -307,7 +307,7 @@ class ThreadTurns implements Tickable {
       nowMs = performance.now()
       isPaused = this.#queue.serve(nowMs + sliceMs)
     }
-    for (let i = 0; i < READS_A_TURN && this.#readers.count > 0; i++) this.#readers.next()?.resume()
+    for (let i = 0; i < READS_PER_ITERATION && this.#readers.count > 0; i++) this.#readers.next()?.resume()
     const isSharedLeft = this.#shared.length + this.#bulk.length + this.#readers.count > 0
     if (this.#outputWaits || isSharedLeft || (this.#queue.length > 0 && !isPaused)) this.schedule()
     else if (this.#queue.length > 0) this.#scheduleLater()
@@ -335,4 +335,4 @@ class ThreadTurns implements Tickable {
   }
 }
 
-export const turns: ThreadTurns = new ThreadTurns()
+export const threadScheduler: ThreadScheduler = new ThreadScheduler()
