@@ -16,7 +16,7 @@ import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import type { DegradeOptions } from './change.ts'
-import { degradeOf, hasExpired } from './state.ts'
+import { degradeOf, switchHasExpired } from './state.ts'
 
 const DURATION = new RegExp(DURATION_PATTERN)
 const SCHEMA = fieldOf(fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade'), 'recovery')
@@ -61,7 +61,7 @@ export async function startRecovery(
 ): Promise<JsonObject> {
   const { name } = metadataOf(object)
   const { mode = 'Off' } = degradeOf(object)
-  if (mode === 'Off' || hasExpired(object, now())) {
+  if (mode === 'Off' || switchHasExpired(object, now())) {
     throw new UserError(`the degrade mode of ${name} is Off`, 'there is nothing to recover from')
   }
   await requireLeader(client, now(), err)

@@ -19,11 +19,11 @@ export function describe(object: JsonObject, nowMs: number): string {
   if (mode === 'Off') return `${what} (generation ${generation})${why}`
   const how = shadow ? `${what} in shadow, nothing is refused,` : what
   if (expiresAt === undefined) return `${how} without an end (generation ${generation})${why}`
-  const over = hasExpired(object, nowMs) ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
+  const over = switchHasExpired(object, nowMs) ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
   return `${how}${over} (generation ${generation})${why}`
 }
 
-export function hasExpired(object: JsonObject, nowMs: number): boolean {
+export function switchHasExpired(object: JsonObject, nowMs: number): boolean {
   const { expiresAt } = degradeOf(object)
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
 }
@@ -32,7 +32,7 @@ export function hasExpired(object: JsonObject, nowMs: number): boolean {
 export function inForceText(object: JsonObject, nowMs: number): string {
   const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
   if (mode === 'Off' || deniesAll(object)) return 'in force'
-  if (hasExpired(object, nowMs)) return 'ended'
+  if (switchHasExpired(object, nowMs)) return 'ended'
   return shadow ? 'in shadow' : 'in force'
 }
 
