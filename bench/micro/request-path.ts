@@ -32,8 +32,9 @@ import { systemClock } from '../../src/kit/io/world/clock.ts'
 import { fastUuid } from '../../src/kit/io/world/uuid.ts'
 import { tuneForRequests } from '../../src/kit/io/world/v8-flags.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
-import { FILTERS } from '../../src/program/threads/thread/filters.ts'
-import { ScaleUpGuardTable } from '../../src/scale-up-guard/state/scale-up-guards.ts'
+import { loadFilters } from '../../src/program/subjects/load.ts'
+import { createFilters } from '../../src/program/threads/thread/filters.ts'
+import { NO_GATE } from '../../src/protection/request/verdict.ts'
 
 const HOST = 'bench.example.com'
 const ENDPOINT = 'https://10.0.0.1:6443'
@@ -146,10 +147,8 @@ function buildGateway(policies: number, clientCA: string): Gateway {
     ),
     budgets: new UserBudgets(),
     shares: new ThreadShares({ maxRequestsInflight: 8000, maxWatches: 30_000, maxBufferedBytes: 2 ** 28, threads: 1 }),
-    scaleUpGuards: new ScaleUpGuardTable(),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {
-      guardedWrite: noop,
       requestStarted: (record) => metrics.requestStarted(record),
       requestIdentified: noop,
       responseStarted: noop,
@@ -157,7 +156,6 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       retried: noop,
       disruptionUnchecked: noop,
       limited: noop,
-      scaleWrite: noop,
       gatewayRefused: noop,
     },
     random: Math.random,
@@ -240,7 +238,12 @@ function answerAll(): void {
 
 /** Microseconds of CPU for one request: the best round, the one that was disturbed least. */
 async function measure(name: string, gw: Gateway, peer: Peer, head: HeaderList, requests: number): Promise<number> {
-  const handler = createRequestHandler(gw, FILTERS)
+  const thread = { metrics: createMetrics().recorder, gate: NO_GATE, news: { tell: noop, follow: noop } }
+  const filters = createFilters(
+    NO_GATE,
+    (await loadFilters()).map((create) => create(thread)),
+  )
+  const handler = createRequestHandler(gw, filters)
   await run(handler, peer, head, requests)
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {

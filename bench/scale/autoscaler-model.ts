@@ -1,7 +1,7 @@
 // A model of the cluster-autoscaler's loop in simulated time: the registry is src/scale-up-guard/core/cluster-state, the cloud is two node groups, of
 // which the first never delivers. It leaves out what does not matter here: pods are as large as nodes, and nothing is scaled down.
 
-import type { NodeState } from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
+import type { NodeState } from '../../src/incidents/core/readiness.ts'
 import { type GroupBackoff, raiseRefusal } from '../../src/scale-up-guard/core/guard/check-raise.ts'
 import type { MachineState } from '../../src/scale-up-guard/core/guard/machine-failure.ts'
 import { ClusterState, type Instance, type NodeGroup } from './cluster-state.ts'

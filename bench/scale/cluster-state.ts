@@ -1,14 +1,14 @@
 // What the cluster-autoscaler knows of a cluster and of its own orders, loop by loop: ClusterStateRegistry of
 // cluster-autoscaler/clusterstate/clusterstate.go. Pure: the caller says what the cloud and the API server have, and does what is returned.
 
-import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
 import {
   type ClusterReadiness,
   countNodes,
   isUnhealthy,
   type NodeState,
   type UnregisteredNode,
-} from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
+} from '../../src/incidents/core/readiness.ts'
+import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
 import { changedRequest, type ScaleUpRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
 import type { ClusterStateOptions } from './rules.ts'
 import {

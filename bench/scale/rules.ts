@@ -1,11 +1,8 @@
 // What of the autoscaler's settings only its model needs, and what differs between its releases (kubernetes/autoscaler,
 // cluster-autoscaler/clusterstate).
 
-import {
-  type BackoffOptions,
-  READINESS_DEFAULTS,
-  type ReadinessOptions,
-} from '../../src/scale-up-guard/core/cluster-state/rules.ts'
+import { READINESS_DEFAULTS, type ReadinessOptions } from '../../src/incidents/core/readiness.ts'
+import type { BackoffOptions } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
 
 const MINUTE_MS = 60_000
 

@@ -1,7 +1,7 @@
 // Sizes of node groups: what is acceptable, what is on its way, and what the cloud did not deliver (clusterstate.go).
 
-import type { Readiness } from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
-import { readiness } from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
+import type { Readiness } from '../../src/incidents/core/readiness.ts'
+import { readiness } from '../../src/incidents/core/readiness.ts'
 import type { AutoscalerRules } from './rules.ts'
 
 /** Numbers of nodes that a group may have now. */

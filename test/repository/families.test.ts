@@ -91,7 +91,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     decided: {
       'protection/controllers/ledger/ledger': 59,
       'protection/controllers/aggregator/member': 59,
-      'scale-up-guard/controllers/autoscaler-status/autoscaler-statuses': 59,
+      'gateway/controllers/autoscaler-status/autoscaler-statuses': 59,
       'gateway/io/last-good/kept-follow': 27,
     },
     otherwise: { 'apiserver/io/store/watchers': 'the serving side: clients of the embedded API server' },

@@ -8,14 +8,6 @@ import { test } from 'node:test'
 import { SUBJECTS } from '../harness/docs/source-files.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../src')
-/** Imports of a later subject, by file: a subject imports those in front of it, and no others but these. The list only becomes shorter. */
-const BACK: Readonly<Record<string, readonly string[]>> = {
-  'gateway/core/status/autoscaler-health.ts': ['scale-up-guard'],
-  'gateway/metrics/descriptors.ts': ['scaling'],
-  'gateway/request/exchange/decision.ts': ['scaling'],
-  'gateway/request/exchange/gateway.ts': ['protection', 'scale-up-guard', 'scaling'],
-  'scaling/cli/status.ts': ['scale-up-guard'],
-}
 /**
  * A layer is a folder of a subject (`src/protection/core/`). It imports from itself and from those of a smaller rank, of its subject and of others; layers of one
  * rank are siblings.
@@ -37,6 +29,12 @@ const RANK: Readonly<Record<string, number>> = {
   app: 5,
   demo: 6,
 }
+/**
+ * What a subject that can be left out adds to the program, and the list of these subjects. A registration may name any layer of its subject: it loads
+ * all but nouns and flags when they are needed. Files of any layer may read the list.
+ */
+const REGISTRATION = /^[\w-]+\/subject\.ts$/
+const LIST = 'program/subjects/subjects.ts'
 /** What counts has the rank of what it counts. */
 const ALIASES: Readonly<Record<string, string>> = { metrics: 'io' }
 /** The layer of what stands in a subject without one. */
@@ -92,6 +90,7 @@ function subjectOf(path: string): string {
 }
 
 function layerOf(path: string): string {
+  if (REGISTRATION.test(path) || path === LIST) return 'api'
   const [subject = '', folder = ''] = path.split('/')
   const layer = ALIASES[folder] ?? folder
   return RANK[layer] === undefined ? (LAYER_OF_SUBJECT[subject] ?? '') : layer
@@ -110,6 +109,7 @@ const files = sources()
 test('a file imports only from its own folder or from folders to the left', () => {
   const wrong: string[] = []
   for (const file of files) {
+    if (REGISTRATION.test(file.path) || file.path === LIST) continue
     const from = RANK[file.folder]
     assert.ok(from !== undefined, `src/${file.path}: it stands in no layer`)
     for (const specifier of file.imports.filter((name) => name.startsWith('.'))) {
@@ -121,18 +121,31 @@ test('a file imports only from its own folder or from folders to the left', () =
   assert.deepEqual(wrong, [])
 })
 
-test('a subject imports those in front of it', () => {
-  const found = new Map<string, Set<string>>()
+test('a subject imports those in front of it, and no others', () => {
+  const back: string[] = []
   for (const file of files) {
     const rank = SUBJECTS.indexOf(file.subject)
     assert.ok(rank >= 0, `src/${file.subject} is not in the house plan`)
     for (const specifier of file.imports.filter((name) => name.startsWith('.'))) {
       const target = subjectOf(targetOf(file, specifier))
-      if (SUBJECTS.indexOf(target) > rank) found.set(file.path, (found.get(file.path) ?? new Set()).add(target))
+      if (SUBJECTS.indexOf(target) > rank) back.push(`${file.path} -> ${specifier}`)
     }
   }
-  const back = [...found].map(([path, targets]) => [path, [...targets].sort()] as const)
-  assert.deepEqual(Object.fromEntries(back.sort(([a], [b]) => (a < b ? -1 : 1))), BACK)
+  assert.deepEqual(back, [])
+})
+
+test('a subject that can be left out is imported by the list alone, and by the demo, which shows all of them', () => {
+  const optional = SUBJECTS.filter((subject) => files.some(({ path }) => path === `${subject}/subject.ts`))
+  assert.deepEqual(optional, ['scaling', 'scale-up-guard'])
+  const wrong = files.flatMap((file) =>
+    file.imports
+      .filter((name) => name.startsWith('.'))
+      .map((name) => targetOf(file, name))
+      .filter((target) => optional.includes(subjectOf(target)) && subjectOf(target) !== file.subject)
+      .filter((target) => file.subject !== 'demo' && (file.path !== LIST || !REGISTRATION.test(target)))
+      .map((target) => `${file.path} -> ${target}`),
+  )
+  assert.deepEqual(wrong, [])
 })
 
 test('the dashboard, which runs in browsers, shares types and constants of api only, and no other file imports it', () => {
@@ -238,8 +251,8 @@ test('no cycles, no dynamic imports but those of commands, no catch-all names', 
   }
   for (const path of graph.keys()) visit(path, [])
   for (const file of files) {
-    // The modules of a command are loaded when it runs.
-    if (file.folder !== 'cli' || !/\/(install-)?program\.ts$/.test(file.path))
+    // The modules of a command are loaded when it runs, those of a subject that can be left out by the threads that need them.
+    if (!REGISTRATION.test(file.path) && (file.folder !== 'cli' || !/\/(install-)?program\.ts$/.test(file.path)))
       assert.doesNotMatch(file.text, /\bimport\(/, `src/${file.path} hides an import`)
     assert.doesNotMatch(file.path.split('/').at(-1) ?? '', FORBIDDEN_NAMES, `src/${file.path} is a catch-all`)
   }

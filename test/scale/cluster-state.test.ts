@@ -14,12 +14,7 @@ import {
   sizeCorrection,
   upcomingNodes,
 } from '../../bench/scale/sizes.ts'
-import {
-  isUnhealthy,
-  type NodeState,
-  type Readiness,
-  readiness,
-} from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
+import { isUnhealthy, type NodeState, type Readiness, readiness } from '../../src/incidents/core/readiness.ts'
 import { changedRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
 
 const CASES = JSON.parse(readFileSync(new URL('../data/clusterstate.json', import.meta.url), 'utf8'))

@@ -40,7 +40,7 @@ export interface ResolvedReferences {
   readonly origins: ReadonlyMap<string, string>
 }
 
-interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'> {
+interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'scaleProtection' | 'serverRefusal'> {
   /** Resolves references. Default: they are left alone. */
   resolve?(object: JsonObject): ResolvedReferences
 }
@@ -90,9 +90,14 @@ function checkWritten(
   object: JsonObject,
   before: JsonObject | undefined,
   pem: PemChecks,
-  { globalLimits = true, serverRefusal, resolve }: ClusterKindOptions,
+  { globalLimits = true, scaleProtection = true, serverRefusal, resolve }: ClusterKindOptions,
 ): readonly FieldError[] {
-  const options = { globalLimits, fileReferences: false, ...(serverRefusal !== undefined && { serverRefusal }) }
+  const options = {
+    globalLimits,
+    scaleProtection,
+    fileReferences: false,
+    ...(serverRefusal !== undefined && { serverRefusal }),
+  }
   const shown = certificateShown(object, before)
   if (resolve === undefined) return [...checkUpstreamCluster(object, pem, options), ...shown]
   const { object: resolved, problems, origins } = resolve(object)

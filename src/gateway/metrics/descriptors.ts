@@ -1,10 +1,9 @@
-// All metrics of the gateway except those of pod protection (src/protection/metrics/descriptors.ts) and of Node (node-metrics.ts): name, labels, help. The
-// rows in which threads count, how they are merged, and the text derive from it; test/repository/docs.test.ts compares docs/metrics.md with it.
+// All metrics of the gateway except those of pod protection (src/protection/metrics/descriptors.ts), of subjects that can be left out, and of Node
+// (node-metrics.ts): name, labels, help. The rows in which threads count, how they are merged, and the text derive from it;
+// test/repository/docs.test.ts compares docs/metrics.md with it.
 // Names follow kube-apiserver where it has an equivalent, after `portcullis_`.
 
 import type { Step } from '../../kit/io/stalls/steps.ts'
-import type { ScaleDownOutcome } from '../../scaling/api/scale-down.ts'
-import type { ScaleOutcome, UncheckedReason } from '../../scaling/core/scale-write/outcome.ts'
 import type { ListOutcome } from '../api/list-request.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
@@ -12,7 +11,8 @@ import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric
 export type RetryCause = 'refused' | 'read'
 export type ReviewResult = 'allowed' | 'denied' | 'error'
 
-const table = new MetricTable()
+/** For the rows of subjects that can be left out; all threads add them in the same order (program/subjects/subjects.ts). */
+export const table = new MetricTable()
 /** Row kinds, by `id`. */
 export const KINDS: readonly RowKind[] = table.kinds
 export const METRICS: readonly Metric[] = table.metrics
@@ -133,16 +133,6 @@ export const DISRUPTION_UNCHECKED: Metric<[string]> = table.counter(
   ['cluster'],
   'Writes that passed degrade mode NoDisruption or Limited because it could not be found out whether they disrupt',
 )
-export const SCALE_DOWNS: Metric<[string, ScaleDownOutcome]> = table.counter(
-  'scale_downs_total',
-  ['cluster', 'outcome'],
-  'Scale-downs that a ScaleDownPolicy was asked about, by what came of it',
-)
-export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = table.counter(
-  'scale_writes_total',
-  ['cluster', 'outcome', 'reason'],
-  'Writes of replicas that spec.scaleProtection looks at, by what became of them',
-)
 export const RETRIES: Metric<[string, RetryCause]> = table.counter(
   'upstream_retries_total',
   ['cluster', 'cause'],
@@ -182,12 +172,6 @@ export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   ['cluster', 'result'],
   'SubjectAccessReviews sent upstream, for impersonation and for deletions of protected pods, by result',
 )
-export const GUARDED_WRITES: Metric<[string, string, 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed']> =
-  table.counter(
-    'scale_up_guard_writes_total',
-    ['cluster', 'guard', 'result'],
-    'Writes of the replicas of a node group that is backed off, by what became of them',
-  )
 export const LIST_GUARD: Metric<[string, ListOutcome]> = table.counter(
   'list_guard_total',
   ['cluster', 'result'],
@@ -553,21 +537,6 @@ export const CONFIG_PROBLEMS: Metric<['error' | 'warning']> = table.gauge(
   'config_problems',
   ['severity'],
   'Problems in the configuration, by severity',
-)
-export const GUARDED_GROUPS: Metric<[string, string]> = table.gauge(
-  'scale_up_guard_groups',
-  ['cluster', 'guard'],
-  'Node groups that a ScaleUpGuard looks at, in the replica that leads',
-)
-export const GUARDED_BACKED_OFF: Metric<[string, string]> = table.gauge(
-  'scale_up_guard_groups_backed_off',
-  ['cluster', 'guard'],
-  'Node groups that a ScaleUpGuard backs off, in the replica that leads',
-)
-export const GUARD_ACTIONS: Metric<[string, string, string, string]> = table.counter(
-  'scale_up_guard_actions_total',
-  ['cluster', 'guard', 'action', 'result'],
-  'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
 )
 export const TOP_REQUESTS: Metric<[string, string]> = table.gauge(
   'top_requests_per_second',

@@ -72,6 +72,12 @@ export const IS_SET = 1
 export class MetricTable {
   readonly kinds: RowKind[] = []
   readonly metrics: Metric[] = []
+  readonly #byId = new Map<number, Metric>()
+
+  /** undefined = the rows have no numbers. @param id of a kind of rows */
+  metricOf(id: number): Metric | undefined {
+    return this.#byId.get(id)
+  }
 
   /** Rows without numbers, whose labels apply to the rows that belong to them. */
   labelRows(labels: readonly string[], first: RowKind['first']): RowKind {
@@ -138,6 +144,7 @@ export class MetricTable {
       knownEndpoints,
     }
     this.kinds.push(metric)
+    this.#byId.set(metric.id, metric)
     this.metrics.push(metric)
     return metric
   }

@@ -4,7 +4,7 @@
 import { inStep } from '../../kit/io/stalls/steps.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import { formatLabel, METRIC_SCOPES, METRIC_VERBS, VERB_WATCH } from '../core/cluster/metric-labels.ts'
-import { LONG_RUNNING, METRICS, VERB, WATCHERS } from './descriptors.ts'
+import { LONG_RUNNING, table, VERB, WATCHERS } from './descriptors.ts'
 import { createMainEvents, type KnownEndpoints, type MainEvents } from './event-metrics.ts'
 import { CONTENT_TYPE, type Exposition, expositionText, sharedText } from './exposition.ts'
 import { MainFamilies } from './main-families.ts'
@@ -17,7 +17,6 @@ import { MergedStore } from './series-merge.ts'
 
 /** Rows between two pauses: about a millisecond. */
 const ROWS_PER_SLICE = 200
-const METRIC_OF: ReadonlyMap<number, Metric> = new Map(METRICS.map((metric) => [metric.id, metric]))
 
 /** Everything that is counted. Events on the main thread are counted by `recorder` or reported here. */
 export interface GatewayMetrics extends MainEvents {
@@ -246,7 +245,7 @@ class StoreText {
     const { rows, values } = this.#snapshot
     const at = row * ROW_FIELDS
     const [id = 0, first = 0, second = 0, offset = 0] = rows.subarray(at, at + ROW_FIELDS)
-    const metric = METRIC_OF.get(id)
+    const metric = table.metricOf(id)
     if (metric !== undefined) this.#metric(metric, first, second, offset)
     else if (id === VERB.id) this.#verb(row, first, second)
     const watched = metric === LONG_RUNNING ? this.#watched.get(first) : undefined

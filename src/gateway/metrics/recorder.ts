@@ -70,11 +70,6 @@ export interface MetricsSnapshot {
   readonly clusters: readonly StoreSnapshot[]
 }
 
-/** Metrics that are dropped unless they are set again. */
-const PER_SNAPSHOT: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'perSnapshot')
-/** Counters without labels are shown from the start. */
-const UNLABELLED: readonly Metric[] = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
-
 export class MetricsRecorder {
   /** Shared by all HTTP/2 client connections. */
   readonly http2Clients: Http2Counters = createHttp2Counters()
@@ -89,11 +84,15 @@ export class MetricsRecorder {
   #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
   readonly #updates: (() => void)[] = []
+  /** Metrics that are dropped unless they are set again. */
+  readonly #perSnapshot: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'perSnapshot')
 
   constructor() {
     this.#unknown = this.#create('')
     this.#last = this.#unknown
-    for (const metric of UNLABELLED) this.#process.table(metric).at('', '')
+    // Counters without labels are shown from the start.
+    const unlabelled = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
+    for (const metric of unlabelled) this.#process.table(metric).at('', '')
     for (const protocol of ['h2', 'http/1.1']) this.#process.table(CLIENT_CONNECTIONS).at(protocol, '')
   }
 
@@ -198,8 +197,17 @@ export class MetricsRecorder {
     for (const series of clusters) series.writeActive()
     const stores = clusters.map(({ store }) => store.snapshot())
     // What is not set again is missing from the next snapshot.
-    for (const { store } of clusters) unset(store)
+    for (const { store } of clusters) this.#unset(store)
     return { process: this.#process.snapshot(), clusters: stores }
+  }
+
+  #unset(store: SeriesStore): void {
+    for (const metric of this.#perSnapshot) {
+      for (const at of store.table(metric).offsets()) {
+        store.set(at + VALUE, 0)
+        store.set(at + IS_SET, 0)
+      }
+    }
   }
 
   #storeOf(metric: Metric, cluster: string): SeriesStore {
@@ -216,15 +224,6 @@ export class MetricsRecorder {
 
   #create(name: string): ClusterSeries {
     return new ClusterSeries(name, this.#nextId++)
-  }
-}
-
-function unset(store: SeriesStore): void {
-  for (const metric of PER_SNAPSHOT) {
-    for (const at of store.table(metric).offsets()) {
-      store.set(at + VALUE, 0)
-      store.set(at + IS_SET, 0)
-    }
   }
 }
 

@@ -15,9 +15,9 @@ import type {
   NodeHealthOptions,
 } from '../../gateway/core/cluster/compiled-auto-degrade.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
-import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.ts'
 import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
 import { type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
+import { isUnhealthy } from './readiness.ts'
 import { answersText, observeAnswers } from './upstream-health.ts'
 
 /** What is observed and in force at one moment. */

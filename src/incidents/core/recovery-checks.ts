@@ -3,8 +3,8 @@
 
 import type { DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import type { RecoveryCheck } from '../../gateway/api/upstream-cluster/status.ts'
-import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.ts'
 import type { Observation } from './hysteresis.ts'
+import { isUnhealthy } from './readiness.ts'
 import { observeAnswers } from './upstream-health.ts'
 
 /** Observations of a cluster at one moment. undefined = unknown. */

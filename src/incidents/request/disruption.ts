@@ -10,10 +10,10 @@ import { scaleName, scaleTargetOf } from '../../gateway/core/request/scale-targe
 import { UnreadableBody } from '../../gateway/core/request/write-envelope.ts'
 import { reviewRight } from '../../gateway/request/calls/access.ts'
 import { contentTypeOf, readRemoval } from '../../gateway/request/calls/request-bodies.ts'
+import { scaleChange } from '../../gateway/request/calls/scale-change.ts'
 import { answerAsTried, writeEffect } from '../../gateway/request/calls/write-effect.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { isRefusal, type Refusal } from '../../kit/core/refusal/refusal.ts'
-import { scaleChange } from '../../scaling/request/scale-change.ts'
 
 export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,

@@ -5,7 +5,6 @@ import { EVENTS } from '../../kube/api/kinds/event-kind.ts'
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
-import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
 
 function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown> {
   const cells = kind.columns.flatMap(({ name, cell }) => (cell === undefined ? [] : [[name, cell(object)]]))
@@ -15,12 +14,6 @@ function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown
 test('a secret shows how many keys it has', () => {
   assert.deepEqual(cellsOf(SECRETS, { data: { a: '', b: '' } }), { Data: 2 })
   assert.deepEqual(cellsOf(SECRETS, {}), { Data: 0 })
-})
-
-test('a ScaleDownPolicy shows all that decides, in its order', () => {
-  const prefer = [{ by: 'UnschedulableNode' }, { by: 'EmptiestNode' }]
-  assert.deepEqual(cellsOf(SCALE_DOWN_POLICIES, { spec: { prefer } }), { Prefer: 'UnschedulableNode,EmptiestNode' })
-  assert.deepEqual(cellsOf(SCALE_DOWN_POLICIES, {}), { Prefer: '' })
 })
 
 test('an event shows its object, its source and its newest time', () => {

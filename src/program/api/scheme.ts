@@ -8,15 +8,16 @@ import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
-import { SCALE_UP_GUARDS } from '../../scale-up-guard/api/scale-up-guard-kind.ts'
-import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
+import { SUBJECTS } from '../subjects/subjects.ts'
+
+/** Of subjects that can be left out. */
+export const SUBJECT_KINDS: readonly ResourceKind[] = SUBJECTS.flatMap(({ kinds }) => kinds)
 
 export const SCHEME: readonly ResourceKind[] = [
   UPSTREAM_CLUSTERS,
   POD_PROTECTORS,
   REVOKED_CREDENTIALS,
-  SCALE_UP_GUARDS,
-  SCALE_DOWN_POLICIES,
+  ...SUBJECT_KINDS,
   NAMESPACES,
   SECRETS,
   EVENTS,
@@ -24,9 +25,4 @@ export const SCHEME: readonly ResourceKind[] = [
 ]
 
 /** Kinds that a Kubernetes cluster does not have by itself. */
-export const CUSTOM_KINDS: readonly ResourceKind[] = [
-  UPSTREAM_CLUSTERS,
-  POD_PROTECTORS,
-  SCALE_UP_GUARDS,
-  SCALE_DOWN_POLICIES,
-]
+export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, POD_PROTECTORS, ...SUBJECT_KINDS]

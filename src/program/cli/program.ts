@@ -12,7 +12,7 @@ import { addDegrade } from '../../incidents/cli/program.ts'
 import { addTap } from '../../insight/cli/tap/program.ts'
 import { addTop } from '../../insight/cli/top/program.ts'
 import { addProtect } from '../../protection/cli/program.ts'
-import { addScale } from '../../scaling/cli/program.ts'
+import { SUBJECTS } from '../subjects/subjects.ts'
 
 /** A setting of the gateway as a flag. */
 interface FlagSetting {
@@ -40,7 +40,8 @@ interface ProgramDeps extends Omit<CommandContext, 'done'> {
   readonly terminal?: Terminal
   /** Each resolves with the exit code. */
   serve(flags: Record<string, unknown>): Promise<number>
-  demo(options: {
+  /** Default: the program has no demo. */
+  demo?(options: {
     real: boolean
     listen: string
     adminListen: string
@@ -97,11 +98,11 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addRevoke(program, context)
   addProtect(program, context)
   addInside(program, context)
-  addScale(program, context)
+  for (const { addCommands } of SUBJECTS) addCommands?.(program, context)
   addTap(program, context)
   addImport(program, context)
   addControl(program, context, async () => (await import('../api/scheme.ts')).CUSTOM_KINDS)
-  addDemo(program, context)
+  if (context.demo !== undefined) addDemo(program, context.demo, context)
   addCompletion(program, context)
   return program
 }
@@ -304,7 +305,7 @@ function addCredentials(program: Command, { out, err, done }: Context): void {
     )
 }
 
-function addDemo(program: Command, { demo, done }: Context): void {
+function addDemo(program: Command, demo: NonNullable<ProgramDeps['demo']>, { done }: Context): void {
   program
     .command('demo')
     .description('a gateway in front of two small clusters in this process, with things to try')

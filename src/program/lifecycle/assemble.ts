@@ -11,7 +11,6 @@ import { WEBHOOK_RESULTS } from '../../insight/io/audit-webhook/audit-webhook.ts
 import { exposeCertificateEnds, warnOfExpiry } from '../../process/certificates/own-certificates.ts'
 import { type Component, Components, Started } from '../../process/components/component.ts'
 import { reportStalls } from '../../process/stalls/report-stalls.ts'
-import { startScaleUpGuards } from '../../scale-up-guard/app/scale-up-guards.ts'
 import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startStatuses } from '../statuses/statuses.ts'
 import type { GatewayParts } from './build-parts.ts'
@@ -30,9 +29,15 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
   const { config, plane, protection, lastGood, log, clusters, pool, probes } = parts
   const components = new Components(log)
   const life = new Lifecycle(config, components, pool, log, parts.outlets)
-  const guards = new Started('scale-up-guards', () => startScaleUpGuards(parts))
+  const subjects = parts.subjects.components.map(({ name, state, start }) => {
+    return { state, component: new Started(name, () => start({ ...parts, news: pool.news })) }
+  })
   const listeners = createListeners(parts, components, () =>
-    describeState(parts, guards.running?.describe() ?? null, life.draining),
+    describeState(
+      parts,
+      Object.fromEntries(subjects.map(({ state, component }) => [state, component.running?.describe?.() ?? null])),
+      life.draining,
+    ),
   )
   const { admin, health } = listeners
   const open = () => {
@@ -41,10 +46,14 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
   }
   const known = () => {
     const withinMs = lastGood.serves ? KNOWN_WITHIN_AWAY_MS : KNOWN_WITHIN_MS
-    return Promise.all([protection.known(withinMs), guards.running?.known(withinMs)])
+    return Promise.all([
+      protection.known(withinMs),
+      ...subjects.map(({ component }) => component.running?.known?.(withinMs)),
+    ])
   }
   const ports = new ProxyPorts(parts, known, open)
-  components.add(...listComponents(parts, components, life, listeners, guards, ports))
+  const started = subjects.map(({ component }) => component)
+  components.add(...listComponents(parts, components, life, listeners, started, ports))
   return async () => {
     await life.start()
     const { admin: adminPort, health: healthPort, control: controlPort, webhook: webhookPort } = open()
@@ -69,7 +78,7 @@ function listComponents(
   components: Components,
   life: Lifecycle,
   { admin, health, dashboard, logLevels }: ReturnType<typeof createListeners>,
-  guards: Component,
+  subjects: readonly Component[],
   ports: ProxyPorts,
 ): readonly (Component | undefined)[] {
   const { config, plane, log, outputs, clusters, clock, metrics, pool, rights, servers } = parts
@@ -104,7 +113,7 @@ function listComponents(
     objectSource(parts, loops),
     dashboard,
     parts.protection,
-    guards,
+    ...subjects,
     ports,
     { name: 'shutdown', checks: () => life.checks() },
     // Releases its Leases early, so that other replicas take over soon.

@@ -15,6 +15,7 @@ import { Protection } from '../../protection/app/protection.ts'
 import { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
+import { loadSubjects } from '../subjects/load.ts'
 import { wire } from '../wiring/wire.ts'
 import type { GatewayOverrides } from './running-gateway.ts'
 
@@ -79,6 +80,7 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
   })
   begun.defer(() => protection.stop())
   pool.protectBy(() => protection.gate)
+  const subjects = await loadSubjects()
   return {
     ...wired,
     config,
@@ -92,5 +94,6 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
     plane,
     client,
     protection,
+    subjects,
   }
 }

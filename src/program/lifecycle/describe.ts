@@ -8,10 +8,13 @@ import type { MemoryPlan } from '../memory/memory-plan.ts'
 import type { ThreadReport } from '../threads/thread-calls.ts'
 import type { GatewayParts } from './build-parts.ts'
 
-/** A thread that does not respond within a second is shown as such. */
+/**
+ * A thread that does not respond within a second is shown as such.
+ * @param subjects states of those that can be left out, by name
+ */
 export async function describeState(
   parts: GatewayParts,
-  scaleUpGuards: object | null,
+  subjects: Readonly<Record<string, object | null>>,
   draining: boolean,
 ): Promise<object> {
   const { clusters, pool, upstreams, sharing, memory, protection } = parts
@@ -38,7 +41,7 @@ export async function describeState(
     problems,
     globalLimits: sharing?.limits.status() ?? null,
     protection: protection.describe(),
-    scaleUpGuards,
+    ...subjects,
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
     clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),

@@ -38,10 +38,8 @@ import { sharedCAs } from '../../process/certificates/shared-pki.ts'
 import { type FollowedPki, followSharedPki } from '../../process/certificates/shared-pki-follow.ts'
 import type { Config } from '../../process/config/config.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
-import { SCALE_UP_GUARDS } from '../../scale-up-guard/api/scale-up-guard-kind.ts'
-import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
 import { crdOf } from '../api/crd.ts'
-import { CUSTOM_KINDS } from '../api/scheme.ts'
+import { CUSTOM_KINDS, SUBJECT_KINDS } from '../api/scheme.ts'
 import { CrdInstallation } from '../last-good/crd-installation.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import { ControlPort } from './control-port.ts'
@@ -113,7 +111,7 @@ export class KubernetesPlane implements ObjectPlane {
       // The source and three controllers follow UpstreamClusters, the ledger and the generator PodProtectors.
       client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log, [POD_PROTECTORS]) },
       keeper: lastGood.keeper('scale', of),
-      kinds: [SCALE_UP_GUARDS, SCALE_DOWN_POLICIES],
+      kinds: SUBJECT_KINDS,
       waitMs,
     })
     const keeper = lastGood.keeper('objects', of)

@@ -17,15 +17,19 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import type { Config } from '../../process/config/config.ts'
 import { SCHEME } from '../api/scheme.ts'
+import { SUBJECTS } from '../subjects/subjects.ts'
 import { CLOSED, ownListeners } from '../wiring/own-listeners.ts'
 
 /** What this gateway can do with an object. */
-export function checksOf(config: Config): Required<Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'>> {
+export function checksOf(
+  config: Config,
+): Required<Pick<ClusterCheckOptions, 'globalLimits' | 'scaleProtection' | 'serverRefusal'>> {
   // Interfaces change: what cannot be decided at a write is decided when a connection is opened.
   const rules = new DialRules(config.allowLocalServers, () => false)
   rules.setOwnListeners(ownListeners(config, CLOSED))
   return {
     globalLimits: config.redisUrl !== '',
+    scaleProtection: SUBJECTS.some(({ fields }) => fields?.includes('scaleProtection')),
     serverRefusal: (host, port) => (isLocal(host, port, rules) ? localServerMessage(host) || OWN : ''),
   }
 }

@@ -1,9 +1,15 @@
 // Statuses of UpstreamClusters: elects the replica that writes what all replicas report, and runs the controller that writes.
 
+import {
+  AutoscalerStatuses,
+  type FollowedAutoscaler,
+} from '../../gateway/controllers/autoscaler-status/autoscaler-statuses.ts'
 import { startClusterStatus } from '../../gateway/controllers/status/cluster-status.ts'
+import { isBackedOff, isUnhealthy } from '../../gateway/core/autoscaler-status/report.ts'
 import { autoscalerVerdict } from '../../gateway/core/status/autoscaler-health.ts'
 import { LEADER_LEASE } from '../../gateway/core/status/gateways.ts'
 import { REDIS_AWAY } from '../../gateway/core/status/messages.ts'
+import { type AutoscalerSeries, exposeAutoscalers } from '../../gateway/metrics/autoscaler-series.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { ClusterHealth } from '../../incidents/api/cluster-health.ts'
 import {
@@ -16,18 +22,11 @@ import { startClusterHealth } from '../../incidents/controllers/cluster-health/c
 import { startDegradeRecovery } from '../../incidents/controllers/recovery/recovery.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
-import { type Leading, leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
+import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
 import { type Running, stopInReverse } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { Protection } from '../../protection/app/protection.ts'
-import {
-  AutoscalerStatuses,
-  type FollowedAutoscaler,
-} from '../../scale-up-guard/controllers/autoscaler-status/autoscaler-statuses.ts'
-import { isBackedOff, isUnhealthy } from '../../scale-up-guard/core/autoscaler-status/report.ts'
-import { type AutoscalerSeries, exposeAutoscalers } from '../../scale-up-guard/metrics/autoscaler-series.ts'
-import { CostSweeper } from '../../scaling/controllers/cost-sweeper.ts'
-import { ScaleDownPolicyController } from '../../scaling/controllers/policies.ts'
+import type { LoadedSubjects } from '../subjects/load.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 interface StatusParts
@@ -37,6 +36,7 @@ interface StatusParts
   /** Client for the objects; undefined = they are files and have no status: autoscaler reports are then in each replica's metrics. */
   readonly client: ObjectClient | undefined
   readonly protection: Pick<Protection, 'stateOf'>
+  readonly subjects: Pick<LoadedSubjects, 'led'>
   readonly log: Logger
 }
 
@@ -50,7 +50,7 @@ function limitsMessage({ sharing, clusters }: StatusParts, cluster: string): str
 
 /** @param adminAddress where other replicas reach the admin listener; '' = nowhere */
 export function startStatuses(parts: StatusParts, adminAddress: string): Running {
-  const { config, client, protection, log, clusters, clock, clocks, clientOf, pool, changes } = parts
+  const { config, client, protection, subjects, log, clusters, clock, clocks, clientOf, pool, changes } = parts
   const { replicaName: replica } = config
   const leadership = client === undefined ? leadAlone(log) : leadByLease(client, { ...LEADER_LEASE, replica, log })
   const autoscalers = new AutoscalerStatuses({ clusters, connect: clientOf, leadership, clock })
@@ -63,7 +63,8 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     },
   }
   if (client === undefined) return following
-  const scaleDowns = startScaleDowns(parts, client, replica, leadership)
+  const { news } = pool
+  const led = subjects.led.map((start) => start({ client, leadership, replica, clusters, clientOf, news, clock, log }))
   const health = startClusterHealth({
     clusters,
     leadership,
@@ -102,7 +103,7 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     },
     stop: () => {
       leave()
-      return stopInReverse([leadership, following, controller, health, scaleDowns, recovery, autoDegrade], log)
+      return stopInReverse([leadership, following, controller, health, ...led, recovery, autoDegrade], log)
     },
   }
 }
@@ -145,50 +146,4 @@ function nodesOf(health: Pick<ClusterHealth, 'nodes'>, cluster: string): AutoDeg
   if (seen?.complete !== true || seen.message !== '') return undefined
   const { ready, unready, notStarted, total } = seen
   return { ready, unready, starting: notStarted, leaving: total - ready - unready - notStarted }
-}
-
-// Wires ScaleDownPolicies: followed here, evaluated in the gateway threads, leftovers cleaned up by the leader.
-function startScaleDowns(
-  {
-    clusters,
-    clock,
-    clientOf,
-    pool,
-    log,
-  }: Pick<WiredGateway, 'clusters' | 'clock' | 'clientOf' | 'pool'> & {
-    readonly log: Logger
-  },
-  client: ObjectClient,
-  replica: string,
-  leadership: Leading,
-) {
-  // The first list arrives later.
-  let sweeper: CostSweeper | undefined
-  const controller = new ScaleDownPolicyController({
-    client,
-    replica,
-    leadership,
-    clock,
-    random: Math.random,
-    log,
-    onPolicies: (policies) => {
-      pool.scaleDownPolicies(policies)
-      sweeper?.update()
-    },
-  })
-  sweeper = new CostSweeper({
-    clusters: () => clusters.names(),
-    connect: clientOf,
-    leadership,
-    policies: () => controller.policies,
-    clock,
-    log,
-  })
-  pool.onScaledDown((report) => controller.report(report))
-  return {
-    stop: async () => {
-      await sweeper?.stop()
-      await controller.stop()
-    },
-  }
 }

@@ -10,11 +10,9 @@ import type { ThreadPlace } from '../../gateway/state/thread-place.ts'
 import type { AuditPolicy } from '../../insight/core/audit/policy.ts'
 import type { ListenAddress } from '../../kit/core/listen-address.ts'
 import type { Config } from '../../process/config/config.ts'
+import type { NewsMessage } from '../../process/core/news/news.ts'
 import type { Block } from '../../process/failures/address-failures.ts'
 import type { Reservation } from '../../protection/api/protection.ts'
-import type { GuardInForce } from '../../scale-up-guard/core/guard/guards-in-force.ts'
-import type { ScaleDownReport } from '../../scaling/api/scale-down.ts'
-import type { CompiledScaleDownPolicy } from '../../scaling/core/victim-choice/policy.ts'
 import type { FromStreams, ToStreams } from './streams.ts'
 import type { CallsFromThread, CallsToThread, ThreadReport } from './thread-calls.ts'
 
@@ -56,10 +54,8 @@ export type ToThread =
   | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
   /** Namespaces in which pods may have a protector; undefined = any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
-  /** All node groups currently backed off. */
-  | { readonly type: 'scale-up-guards'; readonly guards: readonly GuardInForce[] }
-  /** All ScaleDownPolicies in force. */
-  | { readonly type: 'scale-down-policies'; readonly policies: readonly CompiledScaleDownPolicy[] }
+  /** News of one subject, which all threads need. */
+  | NewsMessage
   /** Sources blocked after too many failures. */
   | { readonly type: 'blocked'; readonly blocks: readonly Block[] }
   /** Why a cluster rejects the gateway's own credential; '' = it no longer does. */
@@ -90,8 +86,8 @@ export type FromThread =
   | { readonly type: 'lines'; readonly lines: ThreadLines }
   /** List sizes of a cluster, learned from responses. */
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** Outcome of a scale-down governed by a policy. */
-  | { readonly type: 'scaled-down'; readonly report: ScaleDownReport }
+  /** News of one subject. */
+  | NewsMessage
   /** Deletions that upstream refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   /** Failed credentials and handshakes, by source. */

@@ -1,7 +1,6 @@
 // Pod protection on the request path: a deletion or an eviction of a pod passes only if the ledger allows it, and then only for
 // the exact pod that was evaluated. Follows one of them from top to bottom, then a write that ends a pod; collections are in collection.ts.
 
-import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { isPodWrite, protectionOf } from '../../gateway/core/admission/pod-deletion.ts'
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { isDryRunQuery } from '../../gateway/core/policy/disruption.ts'
@@ -9,13 +8,13 @@ import { deadlineSeconds, type WriteEffect } from '../../gateway/core/policy/end
 import { reviewRight } from '../../gateway/request/calls/access.ts'
 import type { Limited, Unknown } from '../../gateway/request/calls/upstream-reader.ts'
 import { answerAsTried, writeEffect } from '../../gateway/request/calls/write-effect.ts'
-import type { Decision, Recheck } from '../../gateway/request/exchange/decision.ts'
+import type { Decision, Recheck, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { PodFacts, ProtectionGate, ProtectionVerdict } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { protectCollection } from './collection.ts'
 import { type AskedDeletion, bindBody, type Deletion, findPod, keepBody, NO_POD_UID, readAsked } from './deletion.ts'
-import { errorVerdict, follow, followUnread, hold, NO_GATE, requestOf, reviewDeletions } from './verdict.ts'
+import { errorVerdict, follow, followUnread, hold, requestOf, reviewDeletions } from './verdict.ts'
 
 /**
  * How far ahead a pod's end may be. Its reservation lasts --protection-reservation-timeout, two minutes by default, and
@@ -26,17 +25,25 @@ const MAX_AHEAD_MS = 30_000
 /** Evaluations per deletion, if its pod keeps changing. */
 const MAX_ROUNDS = 3
 
-/** An admission filter: asks the ledger, and binds the request to the evaluated pod. */
-export const protection: Filter<Decision, Promise<Refusal | undefined>> = {
-  // Shadow mode applies to the verdict (verdict.ts), not to the other refusals here.
-  shadow: () => false,
-  check(decision) {
+/** The admission filter of one thread: asks the ledger, and binds the request to the evaluated pod. */
+export class PodProtectionFilter implements RequestFilter {
+  readonly #gate: ProtectionGate
+
+  constructor(gate: ProtectionGate) {
+    this.#gate = gate
+  }
+
+  /** Shadow mode applies to the verdict (verdict.ts), not to the other refusals here. */
+  shadow(): boolean {
+    return false
+  }
+
+  check(decision: Decision): Promise<Refusal | undefined> | undefined {
     const settings = protectionOf(decision.cluster, decision.info)
-    if (settings === undefined) return undefined
-    const gate = decision.exchange.gw.protection ?? NO_GATE
-    if (!gate.covers(decision.info.namespace)) return undefined
+    const gate = this.#gate
+    if (settings === undefined || !gate.covers(decision.info.namespace)) return undefined
     return isPodWrite(decision.info) ? protectFromDeadline(decision, settings, gate) : protect(decision, settings, gate)
-  },
+  }
 }
 
 /** Nothing has been sent upstream yet. A reservation made here belongs to the exchange, which releases it if necessary. */

@@ -11,20 +11,20 @@ import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership
 import type { StatusTransition } from '../../kube/core/status-transition.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { Config } from '../../process/config/config.ts'
+import type { NewsLine } from '../../process/core/news/news.ts'
 import { SCALE_UP_GUARDS } from '../api/scale-up-guard-kind.ts'
 import type { GuardEvents } from '../controllers/guard/guard-events.ts'
 import { ScaleUpGuards } from '../controllers/guard/scale-up-guards.ts'
 import type { CompiledGuard } from '../core/guard/compile-guard.ts'
-import type { GuardInForce } from '../core/guard/guards-in-force.ts'
 import { createGuardMetrics, type GuardMetrics } from '../metrics/guard-metrics.ts'
+import { GUARDS_IN_FORCE } from './news.ts'
 
-export interface ScaleUpGuardDeps {
+export interface GuardsDeps {
   readonly config: Config
   /** The object plane's client; undefined if objects are files. */
   readonly client: ObjectClient | undefined
   readonly clientOf: (cluster: string) => KubeClient
-  /** The gateway threads, which refuse by what is in force: all node groups that are backed off. */
-  readonly pool: { scaleUpGuards(guards: readonly GuardInForce[]): void }
+  readonly news: NewsLine
   readonly metrics: Pick<GatewayMetrics, 'families'>
   readonly clock: Clock
   readonly log: Logger
@@ -41,8 +41,8 @@ const KNOWN_LOOK_MS = 5
 const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
 /** undefined if objects are files: they have no status to store a backoff. */
-export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuards | undefined {
-  const { config, client, clientOf, pool, clock, log } = parts
+export function startScaleUpGuards(parts: GuardsDeps): RunningScaleUpGuards | undefined {
+  const { config, client, clientOf, news, clock, log } = parts
   const counts = createGuardMetrics(parts.metrics.families)
   if (client === undefined) return undefined
   const { replicaName: replica } = config
@@ -52,7 +52,7 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
     clientOf,
     // No other process has the embedded store.
     elect: () => (config.source === 'embedded' ? leadAlone(log) : leadByLease(client, { ...LEASE, replica, log })),
-    onInForce: (inForce) => pool.scaleUpGuards(inForce),
+    onInForce: (inForce) => news.tell(GUARDS_IN_FORCE, inForce),
     clock,
     log,
     events: guardEvents(counts, (about, news) => told.record(client, about, news)),

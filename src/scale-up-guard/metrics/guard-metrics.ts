@@ -1,7 +1,7 @@
 // Actions of scale-up guards, on the main thread. Labels are bounded: guards are objects, and actions a closed set.
 
-import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from '../../gateway/metrics/descriptors.ts'
 import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
+import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from './descriptors.ts'
 
 export interface GuardMetrics {
   counted(cluster: string, guard: string, groups: number, backedOff: number): void

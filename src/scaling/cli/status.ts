@@ -5,13 +5,13 @@ import { textTable } from '../../cli/client/text-table.ts'
 import type { NodeGroupReport } from '../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { isBackedOff, isUnhealthy } from '../../gateway/core/autoscaler-status/report.ts'
 import { conditionOf } from '../../gateway/core/status/cluster-status.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { ageText } from '../../protection/cli/objects.ts'
-import { isBackedOff, isUnhealthy } from '../../scale-up-guard/core/autoscaler-status/report.ts'
 
 export interface ScaleStatusOptions extends ControlPlaneOptions {
   /** Only this one. Default: all. */

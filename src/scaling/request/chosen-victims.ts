@@ -1,15 +1,15 @@
 // What a ScaleDownPolicy does with a scale-down: computed once per write, by whichever filter comes first: the one that names the pods
 // to be removed, or the one that sets their costs. Writes nothing.
 
+import type { ScaleChange } from '../../gateway/core/policy/scale-change.ts'
 import { type ScaleTarget, scalableKind, scaleName } from '../../gateway/core/request/scale-target.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { type JsonObject, mapOf } from '../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { deploymentSizes } from '../core/rank/deployment-sizes.ts'
 import { podSelector } from '../core/rank/replica-set-pods.ts'
-import type { ScaleChange } from '../core/scale-write/scale-change.ts'
 import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
-import { COSTS_ARE_OFF, findVictims, type VictimFinding } from '../core/victim-choice/find-victims.ts'
+import { COSTS_ARE_OFF, type Costs, findVictims, type VictimFinding } from '../core/victim-choice/find-victims.ts'
 import { podCost } from '../core/victim-choice/own-cost.ts'
 import {
   type ReadScaled,
@@ -18,18 +18,34 @@ import {
   scaledPods,
   type Unsteerable,
 } from '../core/victim-choice/scaled-pods.ts'
+import type { ScaleDownPolicies } from '../state/scale-down-policies.ts'
 import { UpstreamObjects } from './upstream-objects.ts'
+
+// What the filters of this subject remember about a write that they share with others.
+declare module '../../gateway/core/policy/scale-change.ts' {
+  interface ScaleChange {
+    /** What a ScaleDownPolicy does with it, once a filter has asked; resolves to undefined = no policy. */
+    finding?: Promise<VictimFinding | undefined>
+    /** Left by the filter that names the leaving pods, for the one that chooses them: called once that one has set their costs. */
+    nameLeaving?: (costs: Costs) => Promise<void>
+  }
+}
 
 const MAX_PODS = 5_000
 const MAX_REPLICA_SETS = 500
 
 /** @returns undefined = no ScaleDownPolicy applies, or the write lowers nothing */
-export function chosenVictims(decision: Decision, change: ScaleChange): Promise<VictimFinding | undefined> {
-  change.finding ??= find(decision, change)
+export function chosenVictims(
+  policies: ScaleDownPolicies,
+  decision: Decision,
+  change: ScaleChange,
+): Promise<VictimFinding | undefined> {
+  change.finding ??= find(policies, decision, change)
   return change.finding
 }
 
 async function find(
+  policies: ScaleDownPolicies,
   decision: Decision,
   { target, from, to, current: workload }: ScaleChange,
 ): Promise<VictimFinding | undefined> {
@@ -37,7 +53,7 @@ async function find(
   if (!target.builtIn || workload === undefined || from === undefined || to === undefined || to >= from)
     return undefined
   const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
-  const policy = exchange.gw.scaleDowns?.policies.match(cluster.name, target.namespace, labels)
+  const policy = policies.match(cluster.name, target.namespace, labels)
   if (policy === undefined) return undefined
   const deployment = deploymentOf(target, workload)
   const workloadName = deployment === undefined ? scaleName(target) : `deployments/${deployment}`

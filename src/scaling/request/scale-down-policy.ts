@@ -1,22 +1,22 @@
 // ScaleDownPolicies on the request path: before a scale-down is forwarded, its chosen pods get a deletion cost; if upstream
 // refuses the write, the cost is removed again. Costs left over otherwise are cleaned up by the leader (scaling/controllers).
 
-import type { Filter } from '../../gateway/core/admission/filter.ts'
+import type { ScaleChange } from '../../gateway/core/policy/scale-change.ts'
 import { scaleTargetOf } from '../../gateway/core/request/scale-target.ts'
 import { mayList } from '../../gateway/request/calls/access.ts'
-import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import { scaleChange } from '../../gateway/request/calls/scale-change.ts'
+import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import type { UpstreamOutcome } from '../../gateway/request/exchange/exchange.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { nameOf } from '../../kit/api/json/json-object.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ScaleDownOutcome, ScaleDownReport } from '../api/scale-down.ts'
-import type { ScaleChange } from '../core/scale-write/scale-change.ts'
 import type { VictimChoice } from '../core/victim-choice/choose-victims.ts'
 import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
 import type { Costs, VictimFinding } from '../core/victim-choice/find-victims.ts'
 import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
+import type { ScaleDownPolicies } from '../state/scale-down-policies.ts'
 import { chosenVictims } from './chosen-victims.ts'
-import { scaleChange } from './scale-change.ts'
 import { UpstreamObjects } from './upstream-objects.ts'
 import { type SetCosts, seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
 
@@ -25,8 +25,15 @@ const TAKE_BACK_MS = 10_000
 /** Pods named per warning. */
 const MAX_NAMED = 5
 
+export interface ScaleDownPolicyFilterDeps {
+  readonly policies: ScaleDownPolicies
+  /** Takes the outcome of a scale-down. */
+  report(report: ScaleDownReport): void
+}
+
 /** A scale-down with a policy. */
 interface ScaleDown {
+  readonly deps: ScaleDownPolicyFilterDeps
   readonly decision: Decision
   readonly change: ScaleChange
   readonly policy: CompiledScaleDownPolicy
@@ -35,26 +42,30 @@ interface ScaleDown {
   readonly to: number
 }
 
-export const scaleDownPolicy: Filter<Decision, Promise<Refusal | undefined>> = {
-  // Each policy has its own shadow mode.
-  shadow: () => false,
-  check(decision) {
-    const { info, cluster, exchange, scaleChange: asked } = decision
-    // An earlier filter has already looked it up: use its result.
-    if (asked !== undefined) return steer(decision)
-    const covered = exchange.gw.scaleDowns?.policies.covers(cluster.name, info.namespace) === true
-    return covered && scaleTargetOf(info)?.builtIn === true ? steer(decision) : undefined
-  },
+/** The filter of one thread. */
+export function createScaleDownPolicyFilter(deps: ScaleDownPolicyFilterDeps): RequestFilter {
+  const { policies } = deps
+  return {
+    // Each policy has its own shadow mode.
+    shadow: () => false,
+    check(decision) {
+      const { info, cluster, scaleChange: asked } = decision
+      // An earlier filter has already looked it up: use its result.
+      if (asked !== undefined) return steer(deps, decision)
+      const covered = policies.covers(cluster.name, info.namespace)
+      return covered && scaleTargetOf(info)?.builtIn === true ? steer(deps, decision) : undefined
+    },
+  }
 }
 
-async function steer(decision: Decision): Promise<Refusal | undefined> {
+async function steer(deps: ScaleDownPolicyFilterDeps, decision: Decision): Promise<Refusal | undefined> {
   const change = await scaleChange(decision)
   if (change === undefined || isRefusal(change)) return change
   const { from = 0, to = 0 } = change
-  const finding = await chosenVictims(decision, change)
+  const finding = await chosenVictims(deps.policies, decision, change)
   if (finding === undefined || decision.exchange.gone) return undefined
   const { policy, workloadName } = finding
-  const scaleDown: ScaleDown = { decision, change, policy, workloadName, from, to }
+  const scaleDown: ScaleDown = { deps, decision, change, policy, workloadName, from, to }
   const outcome = await act(scaleDown, finding)
   if (typeof outcome !== 'string' && isRefusal(outcome)) return outcome
   await change.nameLeaving?.(outcome)
@@ -212,14 +223,13 @@ async function named({ decision, policy }: ScaleDown, names: readonly string[]):
 }
 
 function report(
-  { decision, policy, workloadName, from, to }: ScaleDown,
+  { deps, decision, policy, workloadName, from, to }: ScaleDown,
   outcome: ScaleDownOutcome,
   message: string,
   victims: ScaleDownReport['victims'],
   conflicts: ScaleDownReport['conflicts'],
 ): void {
-  const { gw } = decision.exchange
-  gw.scaleDowns?.report({
+  deps.report({
     namespace: policy.namespace,
     policy: policy.name,
     cluster: decision.cluster.name,
@@ -230,6 +240,6 @@ function report(
     message,
     victims,
     conflicts,
-    atMs: gw.clock.now(),
+    atMs: decision.exchange.gw.clock.now(),
   })
 }

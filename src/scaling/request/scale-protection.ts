@@ -2,26 +2,25 @@
 // to tell the caller. The write itself is forwarded unmodified.
 
 import { ALLOW_UNTIL_ANNOTATION } from '../../gateway/api/upstream-cluster/scale-protection.ts'
-import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { scaleProtectionOf } from '../../gateway/core/admission/scale-write.ts'
 import type { CompiledScaleProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import type { ScaleChange } from '../../gateway/core/policy/scale-change.ts'
 import { type ScalableKind, scalableKind, scaleName } from '../../gateway/core/request/scale-target.ts'
 import { mayList } from '../../gateway/request/calls/access.ts'
+import { scaleChange } from '../../gateway/request/calls/scale-change.ts'
 import { type Limited, refuseLimited, UpstreamReader } from '../../gateway/request/calls/upstream-reader.ts'
-import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import { type JsonObject, mapOf } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
-import type { ProtectorAnswer } from '../../protection/api/protection.ts'
+import type { ProtectionGate, ProtectorAnswer } from '../../protection/api/protection.ts'
 import { isGuarded } from '../../protection/core/quota/guarded-pods.ts'
-import { NO_GATE } from '../../protection/request/verdict.ts'
 import { leavingPods, withoutTemplate } from '../core/protection/leaving-pods.ts'
 import { podSelectors } from '../core/rank/pods-to-read.ts'
 import { podSelector } from '../core/rank/replica-set-pods.ts'
 import { planScaleDown, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
 import { controllerUid } from '../core/rank/scale-pod.ts'
 import type { ScaleOutcome, UncheckedReason } from '../core/scale-write/outcome.ts'
-import type { ScaleChange } from '../core/scale-write/scale-change.ts'
 import {
   leavingWarnings,
   overriddenText,
@@ -30,8 +29,8 @@ import {
   type ScaleDown,
 } from '../core/scale-write/scale-messages.ts'
 import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
+import type { ScaleDownPolicies } from '../state/scale-down-policies.ts'
 import { chosenVictims } from './chosen-victims.ts'
-import { scaleChange } from './scale-change.ts'
 import { withoutBulks } from './upstream-objects.ts'
 
 /** Timeout for the ledger of pod protection. */
@@ -39,13 +38,12 @@ const LEDGER_TIMEOUT_MS = 5_000
 /** The controller may act this much later; if pods' ages change order within that time, the victims are uncertain. */
 const WINDOW_MS = 60_000
 
-export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
-  // Shadow mode applies to what PodProtectors say, not to the other refusals here: rights, the size of the body.
-  shadow: () => false,
-  check(decision) {
-    const settings = scaleProtectionOf(decision.cluster, decision.info, decision.user.name)
-    return settings === undefined ? undefined : check(decision, settings)
-  },
+export interface ScaleProtectionDeps {
+  /** Asks PodProtectors about the pods that go. */
+  readonly gate: ProtectionGate
+  readonly policies: ScaleDownPolicies
+  /** A write of replicas was evaluated, or was not, and why. */
+  counted(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
 }
 
 /** A checked workload whose replicas are lowered. */
@@ -55,60 +53,134 @@ interface Lowered extends ScaleDown {
   readonly change: ScaleChange
 }
 
-async function check(decision: Decision, settings: CompiledScaleProtection): Promise<Refusal | undefined> {
-  const change = await scaleChange(decision)
-  if (change === undefined || decision.exchange.gone) return undefined
-  if (isRefusal(change)) {
-    const lifted = settings.shadow && change.refused === 'too-many-reviews'
-    return lifted ? count(decision, 'unchecked', 'limited') : change
-  }
-  const { target, from, to, current, unknown, unknownReason = 'not-read' } = change
-  const name = scaleName(target)
-  if (unknown !== undefined) return unchecked(decision, settings, name, unknownReason, unknown)
-  if (from === undefined || to === undefined || current === undefined || to >= from) return count(decision, 'allowed')
-  const kind = scalableKind(target)
-  // We can't tell which pods of other kinds go, and a failure policy that refused them would refuse them all.
-  if (kind === undefined) return count(decision, 'unchecked', 'kind')
-  // A Deployment resets its ReplicaSet's replicas only after the pods were deleted, so that is checked like any other write.
-  if (!isGuarded(settings, mapOf(current, 'labels'))) return undefined
-  return await checkLowered(decision, settings, { name, kind, workload: current, from, to, change })
-}
+/** The filter of one thread. */
+export class ScaleProtectionFilter implements RequestFilter {
+  readonly #deps: ScaleProtectionDeps
 
-async function checkLowered(
-  decision: Decision,
-  settings: CompiledScaleProtection,
-  lowered: Lowered,
-): Promise<Refusal | undefined> {
-  const { exchange, info } = decision
-  const { kind, workload, name, change } = lowered
-  const read = await readPods(new UpstreamReader(decision, 'scale-read'), kind, workload, info.namespace)
-  if (exchange.gone) return undefined
-  if (read.kind === 'limited') {
-    if (settings.shadow) return count(decision, 'unchecked', 'limited')
-    return refuseLimited(read, 'scale-read', { kind: info.resource, name: info.name })
+  constructor(deps: ScaleProtectionDeps) {
+    this.#deps = deps
   }
-  if (read.kind === 'unread') return unchecked(decision, settings, name, read.reason, read.why, workload)
-  const nowMs = exchange.gw.clock.now()
-  // A ScaleDownPolicy chooses first: PodProtectors are asked about its victims.
-  const finding = await chosenVictims(decision, change)
-  const choice = finding?.kind === 'chosen' && !finding.policy.shadow ? finding.choice : 'unchanged'
-  const plan = planOf(decision, lowered, read, choice)
-  const { against, unknown } = await askProtectors(decision, lowered, plan, read.pods)
-  if (exchange.gone) return undefined
-  if (against.length > 0 && !isAllowed(workload, nowMs)) return refused(decision, settings, lowered, against)
-  if (unknown !== '') {
-    const refusal = unchecked(decision, settings, name, 'stale', unknown, workload)
-    if (refusal !== undefined) return refusal
+
+  /** Shadow mode applies to what PodProtectors say, not to the other refusals here: rights, the size of the body. */
+  shadow(): boolean {
+    return false
   }
-  const nameLeaving = (costs: Costs): Promise<void> => {
-    return warn(decision, lowered, planOf(decision, lowered, read, costs), against)
+
+  check(decision: Decision): Promise<Refusal | undefined> | undefined {
+    const settings = scaleProtectionOf(decision.cluster, decision.info, decision.user.name)
+    return settings === undefined ? undefined : this.#check(decision, settings)
   }
-  // With a policy, the costs are known only once they are set; the pods are named then.
-  if (finding === undefined) await nameLeaving('unchanged')
-  else change.nameLeaving = nameLeaving
-  if (against.length > 0) return count(decision, 'overridden')
-  const names = leavingWarnings(lowered, plan, false).length > 0
-  return unknown === '' ? count(decision, names ? 'warned' : 'allowed') : undefined
+
+  async #check(decision: Decision, settings: CompiledScaleProtection): Promise<Refusal | undefined> {
+    const change = await scaleChange(decision)
+    if (change === undefined || decision.exchange.gone) return undefined
+    if (isRefusal(change)) {
+      const lifted = settings.shadow && change.refused === 'too-many-reviews'
+      return lifted ? this.#count(decision, 'unchecked', 'limited') : change
+    }
+    const { target, from, to, current, unknown, unknownReason = 'not-read' } = change
+    const name = scaleName(target)
+    if (unknown !== undefined) return this.#unchecked(decision, settings, name, unknownReason, unknown)
+    if (from === undefined || to === undefined || current === undefined || to >= from)
+      return this.#count(decision, 'allowed')
+    const kind = scalableKind(target)
+    // We can't tell which pods of other kinds go, and a failure policy that refused them would refuse them all.
+    if (kind === undefined) return this.#count(decision, 'unchecked', 'kind')
+    // A Deployment resets its ReplicaSet's replicas only after the pods were deleted, so that is checked like any other write.
+    if (!isGuarded(settings, mapOf(current, 'labels'))) return undefined
+    return await this.#checkLowered(decision, settings, { name, kind, workload: current, from, to, change })
+  }
+
+  async #checkLowered(
+    decision: Decision,
+    settings: CompiledScaleProtection,
+    lowered: Lowered,
+  ): Promise<Refusal | undefined> {
+    const { exchange, info } = decision
+    const { kind, workload, name, change } = lowered
+    const read = await readPods(new UpstreamReader(decision, 'scale-read'), kind, workload, info.namespace)
+    if (exchange.gone) return undefined
+    if (read.kind === 'limited') {
+      if (settings.shadow) return this.#count(decision, 'unchecked', 'limited')
+      return refuseLimited(read, 'scale-read', { kind: info.resource, name: info.name })
+    }
+    if (read.kind === 'unread') return this.#unchecked(decision, settings, name, read.reason, read.why, workload)
+    const nowMs = exchange.gw.clock.now()
+    // A ScaleDownPolicy chooses first: PodProtectors are asked about its victims.
+    const finding = await chosenVictims(this.#deps.policies, decision, change)
+    const choice = finding?.kind === 'chosen' && !finding.policy.shadow ? finding.choice : 'unchanged'
+    const plan = planOf(decision, lowered, read, choice)
+    const { against, unknown } = await askProtectors(this.#deps.gate, decision, lowered, plan, read.pods)
+    if (exchange.gone) return undefined
+    if (against.length > 0 && !isAllowed(workload, nowMs)) return this.#refused(decision, settings, lowered, against)
+    if (unknown !== '') {
+      const refusal = this.#unchecked(decision, settings, name, 'stale', unknown, workload)
+      if (refusal !== undefined) return refusal
+    }
+    const nameLeaving = (costs: Costs): Promise<void> => {
+      return warn(decision, lowered, planOf(decision, lowered, read, costs), against)
+    }
+    // With a policy, the costs are known only once they are set; the pods are named then.
+    if (finding === undefined) await nameLeaving('unchanged')
+    else change.nameLeaving = nameLeaving
+    if (against.length > 0) return this.#count(decision, 'overridden')
+    const names = leavingWarnings(lowered, plan, false).length > 0
+    return unknown === '' ? this.#count(decision, names ? 'warned' : 'allowed') : undefined
+  }
+
+  #refused(
+    decision: Decision,
+    { shadow }: CompiledScaleProtection,
+    lowered: Lowered,
+    against: readonly ProtectorAnswer[],
+  ): Refusal | undefined {
+    const { info, exchange } = decision
+    const message = refusalText(lowered, against)
+    const rule = against[0]?.protector ?? ''
+    if (!shadow) {
+      this.#count(decision, 'refused')
+      const object = { kind: info.resource, name: info.name }
+      return refuse('scale-protected', message, { causes: refusalCauses(against), rule, object })
+    }
+    decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+    decision.shadow = [...decision.shadow, `scale-protection/${rule}`]
+    exchange.record.shadow = decision.shadow
+    return this.#count(decision, 'shadow')
+  }
+
+  /** @param workload undefined = unknown */
+  #unchecked(
+    decision: Decision,
+    { failurePolicy, shadow }: CompiledScaleProtection,
+    name: string,
+    reason: UncheckedReason,
+    why: string,
+    workload?: JsonObject,
+  ): Refusal | undefined {
+    const { exchange, info } = decision
+    const { gw, record } = exchange
+    this.#count(decision, 'unchecked', reason)
+    gw.log.warn('a write of replicas could not be evaluated', {
+      cluster: record.cluster,
+      reason: why,
+      auditId: record.auditId,
+    })
+    if (failurePolicy === 'Ignore' || (workload !== undefined && isAllowed(workload, gw.clock.now()))) return undefined
+    const message = `${name} cannot be scaled now: ${why}`
+    if (!shadow)
+      return refuse('scale-unavailable', message, {
+        rule: 'spec.scaleProtection',
+        object: { kind: info.resource, name: info.name },
+      })
+    decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+    decision.shadow = [...decision.shadow, 'scale-protection/spec.scaleProtection']
+    record.shadow = decision.shadow
+    return undefined
+  }
+
+  #count({ exchange }: Decision, outcome: ScaleOutcome, reason: UncheckedReason | '' = ''): undefined {
+    this.#deps.counted(exchange.record.cluster, outcome, reason)
+  }
 }
 
 function planOf(
@@ -145,13 +217,13 @@ interface Said {
 const NOBODY: Said = { against: [], unknown: '' }
 
 async function askProtectors(
-  { cluster, exchange, info }: Decision,
+  gate: ProtectionGate,
+  { cluster, info }: Decision,
   { kind, workload, to }: Lowered,
   plan: ScaleDownPlan,
   pods: ReadPods['pods'],
 ): Promise<Said> {
   const { protection } = cluster
-  const gate = exchange.gw.protection ?? NO_GATE
   if (protection === undefined || protection.excludedNamespaces.has(info.namespace) || !gate.covers(info.namespace))
     return NOBODY
   const sets = leavingPods(plan, pods, ({ labels }) => isGuarded(protection, labels))
@@ -162,60 +234,6 @@ async function askProtectors(
   const why = stale === undefined ? '' : `the pods of PodProtector ${stale.protector} have not been counted lately`
   const against = protectors.filter((answer) => !answer.stale && answer.refused.most > 0)
   return { against, unknown: unknown === '' ? why : unknown }
-}
-
-function refused(
-  decision: Decision,
-  { shadow }: CompiledScaleProtection,
-  lowered: Lowered,
-  against: readonly ProtectorAnswer[],
-): Refusal | undefined {
-  const { info, exchange } = decision
-  const message = refusalText(lowered, against)
-  const rule = against[0]?.protector ?? ''
-  if (!shadow) {
-    count(decision, 'refused')
-    const object = { kind: info.resource, name: info.name }
-    return refuse('scale-protected', message, { causes: refusalCauses(against), rule, object })
-  }
-  decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
-  decision.shadow = [...decision.shadow, `scale-protection/${rule}`]
-  exchange.record.shadow = decision.shadow
-  return count(decision, 'shadow')
-}
-
-/** @param workload undefined = unknown */
-function unchecked(
-  decision: Decision,
-  { failurePolicy, shadow }: CompiledScaleProtection,
-  name: string,
-  reason: UncheckedReason,
-  why: string,
-  workload?: JsonObject,
-): Refusal | undefined {
-  const { exchange, info } = decision
-  const { gw, record } = exchange
-  count(decision, 'unchecked', reason)
-  gw.log.warn('a write of replicas could not be evaluated', {
-    cluster: record.cluster,
-    reason: why,
-    auditId: record.auditId,
-  })
-  if (failurePolicy === 'Ignore' || (workload !== undefined && isAllowed(workload, gw.clock.now()))) return undefined
-  const message = `${name} cannot be scaled now: ${why}`
-  if (!shadow)
-    return refuse('scale-unavailable', message, {
-      rule: 'spec.scaleProtection',
-      object: { kind: info.resource, name: info.name },
-    })
-  decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
-  decision.shadow = [...decision.shadow, 'scale-protection/spec.scaleProtection']
-  record.shadow = decision.shadow
-  return undefined
-}
-
-function count({ exchange }: Decision, outcome: ScaleOutcome, reason: UncheckedReason | '' = ''): undefined {
-  exchange.gw.events.scaleWrite(exchange.record.cluster, outcome, reason)
 }
 
 // The annotation that lets a scale-down pass against PodProtectors, for a limited time.

@@ -1,5 +1,7 @@
 // What upstream answers: a server that is taken over, or a client who writes what it answers with, is not to hold up a thread either.
 
+import { readAutoscalerStatus } from '../../../src/gateway/core/autoscaler-status/autoscaler-status.ts'
+import { withoutProbeTimes, writtenAt } from '../../../src/gateway/core/autoscaler-status/status.ts'
 import { sliceAddresses } from '../../../src/gateway/core/endpoints/slice-addresses.ts'
 import { answerSize } from '../../../src/gateway/core/list-cost/list-answer.ts'
 import { createWatchFrames, followWatch } from '../../../src/gateway/core/request/watch-frames.ts'
@@ -12,8 +14,6 @@ import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../src/protection/api/protect
 import { cellsToRemove, statusWithoutCells } from '../../../src/protection/core/ledger/cells.ts'
 import { podFacts } from '../../../src/protection/core/quota/pod-facts.ts'
 import { readProtector } from '../../../src/protection/core/requests/read-protector.ts'
-import { readAutoscalerStatus } from '../../../src/scale-up-guard/core/autoscaler-status/autoscaler-status.ts'
-import { withoutProbeTimes, writtenAt } from '../../../src/scale-up-guard/core/autoscaler-status/status.ts'
 import { scalePod } from '../../../src/scaling/core/rank/scale-pod.ts'
 import { ownCost } from '../../../src/scaling/core/victim-choice/own-cost.ts'
 import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'

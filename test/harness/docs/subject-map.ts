@@ -109,7 +109,7 @@ text { font: 12px sans-serif; fill: #1f2328 }
 <rect width="${width}" height="${height}" fill="#ffffff"/>
 ${shapes.join('\n')}
 ${text(`translate(${MARGIN} ${bottom + 22})`, 'A row imports a column: pairs of files, and below them the pairs that share types only.', '')}
-${text(`translate(${MARGIN} ${bottom + 42})`, 'Blue: a subject before it. Red: a subject after it, which the order does not allow; the exceptions are listed in layers.test.ts.', '')}
+${text(`translate(${MARGIN} ${bottom + 42})`, 'Blue: a subject before it. Red: a subject after it, which the order does not allow.', '')}
 </svg>
 `
 }

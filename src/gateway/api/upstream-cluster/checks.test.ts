@@ -530,6 +530,13 @@ test('durations of a recovery are Go durations, and in files it has no effect', 
   )
 })
 
+test('without the subject that checks writes of replicas, spec.scaleProtection is warned of', () => {
+  const object = withMaterial(cluster({ podProtection: {}, scaleProtection: {} }))
+  assert.deepEqual(checkUpstreamCluster(object, nodePemChecks), [])
+  const [warning, ...more] = checkUpstreamCluster(object, nodePemChecks, { scaleProtection: false })
+  assert.deepEqual([warning?.severity, warning?.path, more], ['warning', 'spec.scaleProtection', []])
+})
+
 test('a rate of Limited that falls is warned of, with the default of the other end', () => {
   const withLimited = (limited: Json): Json => cluster({ degrade: { mode: 'Limited', reason: 'x', limited } })
   for (const limited of [{}, { startQPS: 20 }, { startQPS: 50, endQPS: 50 }]) {

@@ -47,6 +47,8 @@ export interface ClusterCheckOptions {
   readonly globalLimits?: boolean
   /** Whether a leader writes to the objects, and so carries out spec.degrade.recovery. Default true. */
   readonly recovery?: boolean
+  /** Whether the program has the subject that checks writes of replicas (spec.scaleProtection). Default true. */
+  readonly scaleProtection?: boolean
   /** Why the gateway refuses to connect to this server; '' = it connects, or cannot know. Default: as if the operator had allowed nothing. */
   readonly serverRefusal?: (host: string, port: number) => string
 }
@@ -225,7 +227,13 @@ function checkSpec(
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
   if (spec.autoscaler !== undefined) checkAutoscaler(spec.autoscaler, 'spec.autoscaler', out)
-  if (spec.scaleProtection !== undefined) {
+  if (spec.scaleProtection !== undefined && options.scaleProtection === false) {
+    out.warning(
+      'spec.scaleProtection',
+      'has no effect: this program was built without scaling',
+      'use a build that has it',
+    )
+  } else if (spec.scaleProtection !== undefined) {
     checkScaleProtection(spec.scaleProtection, spec.podProtection !== undefined, 'spec.scaleProtection', out)
   }
 }

@@ -33,9 +33,6 @@ export const FILTER_ORDER = [
 
 export type FilterName = (typeof FILTER_ORDER)[number]
 
-/** One filter per name: a missing one does not compile. */
-export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
-
 /** These need only an Admission, and answer synchronously: the request path and `explain` run them. */
 export const PURE_FILTERS = {
   'access-list': accessList,
@@ -43,7 +40,12 @@ export const PURE_FILTERS = {
   degrade,
   'list-guard': listGuard,
   'flow-control': flowControl,
-} satisfies Partial<FilterSet<Admission>>
+} satisfies Partial<Record<FilterName, Filter<Admission>>>
 
 /** The others need a remote call or the body: only the request path has them, and `explain` names them. */
 export type AskingFilter = Exclude<FilterName, keyof typeof PURE_FILTERS>
+
+/** Those that ask belong to other subjects: one that is left out takes its filters along, and their places stay empty. */
+export type FilterSet<A, Later = never> = Readonly<
+  Record<keyof typeof PURE_FILTERS, Filter<A, Later>> & Partial<Record<AskingFilter, Filter<A, Later>>>
+>

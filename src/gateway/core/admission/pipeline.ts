@@ -12,7 +12,8 @@ export type PermitOf<A extends Admission> = A & { readonly [ADMITTED]: true }
 
 /** @typeParam Later a promise, if a filter of the set may have to wait */
 export class Pipeline<A extends Admission, Later extends object = never> {
-  readonly #filters: readonly Filter<A, Later>[]
+  /** In their order; undefined = no subject has registered one. */
+  readonly #filters: readonly (Filter<A, Later> | undefined)[]
 
   constructor(filters: FilterSet<A, Later>) {
     this.#filters = FILTER_ORDER.map((name) => filters[name])

@@ -9,7 +9,7 @@ import { guardedDisruption, refuseDisruption } from '../admission/disruption.ts'
 import type { Admission, Filter, Moment } from '../admission/filter.ts'
 import type { Held } from '../admission/held.ts'
 import { listGuard } from '../admission/list-guard.ts'
-import { type AskingFilter, type FilterSet, PURE_FILTERS } from '../admission/order.ts'
+import { type AskingFilter, type FilterName, PURE_FILTERS } from '../admission/order.ts'
 import { Pipeline } from '../admission/pipeline.ts'
 import { isPodWrite, protectionOf } from '../admission/pod-deletion.ts'
 import { scaleProtectionOf } from '../admission/scale-write.ts'
@@ -261,7 +261,7 @@ function isGroupWrite(info: RequestInfo): boolean {
   return target !== undefined && target.apiGroup === CLUSTER_API_GROUP
 }
 
-const SET: FilterSet<EvaluatedAdmission> = {
+const SET: Readonly<Record<FilterName, Filter<EvaluatedAdmission>>> = {
   ...PURE_FILTERS,
   'list-guard': explainedListGuard,
   disruption,

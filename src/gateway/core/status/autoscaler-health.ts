@@ -3,9 +3,9 @@
 import { formatDuration } from '../../../kit/core/text/duration.ts'
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import type { StatusTransition } from '../../../kube/core/status-transition.ts'
-import { isBackedOff, isUnhealthy } from '../../../scale-up-guard/core/autoscaler-status/report.ts'
 import type { NodeGroupReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { isBackedOff, isUnhealthy } from '../autoscaler-status/report.ts'
 import { joinedMessages } from './messages.ts'
 import type { AutoscalerFact } from './status-facts.ts'
 

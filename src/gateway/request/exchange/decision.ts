@@ -1,12 +1,12 @@
 // Everything known about a request, growing step by step: target, sender, decision. Nothing is ever removed.
 
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
-import type { ScaleChange } from '../../../scaling/core/scale-write/scale-change.ts'
-import type { Admission } from '../../core/admission/filter.ts'
-import type { FilterName } from '../../core/admission/order.ts'
+import type { Admission, Filter } from '../../core/admission/filter.ts'
+import type { AskingFilter, FilterName } from '../../core/admission/order.ts'
 import type { PermitOf, Pipeline } from '../../core/admission/pipeline.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { WriteEffect } from '../../core/policy/ending-writes.ts'
+import type { ScaleChange } from '../../core/policy/scale-change.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
@@ -14,6 +14,9 @@ import type { Authenticated } from './identity.ts'
 
 /** The filters of the program (program/threads/thread/filters.ts). A promise: one of them has to wait. */
 export type Filters = Pipeline<Decision, Promise<Refusal | undefined>>
+export type RequestFilter = Filter<Decision, Promise<Refusal | undefined>>
+/** Filters of one subject. */
+export type SubjectFilters = Readonly<Partial<Record<AskingFilter, RequestFilter>>>
 
 /** Target: the cluster and the request info. */
 export interface Asked {
@@ -37,7 +40,7 @@ export interface Decision extends Requested, Admission {
   readonly caller: Authenticated
   /** Set by a filter whose answer may be out of date by the time upstream has the request. */
   recheck: Recheck | undefined
-  /** Effect on spec.replicas, computed on first use: one read, shared by all filters (scaling/core/scale-write/scale-change.ts). */
+  /** Effect on spec.replicas, computed on first use: one read, shared by all filters (calls/scale-change.ts). */
   scaleChange: Promise<ScaleChange | Refusal | undefined> | undefined
   /** Effect on pods that the request does not name, computed on first use (calls/write-effect.ts). */
   writeEffect: Promise<WriteEffect | Refusal | undefined> | undefined

@@ -2,11 +2,6 @@
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { ShareLimit } from '../../../kit/core/shares/shared-resource.ts'
-import type { ProtectionGate } from '../../../protection/api/protection.ts'
-import type { ScaleUpGuardTable } from '../../../scale-up-guard/state/scale-up-guards.ts'
-import type { ScaleDownReport } from '../../../scaling/api/scale-down.ts'
-import type { ScaleOutcome, UncheckedReason } from '../../../scaling/core/scale-write/outcome.ts'
-import type { ScaleDownPolicies } from '../../../scaling/state/scale-down-policies.ts'
 import type { RequestRecord } from '../../api/request-record.ts'
 import type { Tracer } from '../../api/request-trace.ts'
 import type { WaitLimit } from '../../core/upstream/wait-refusal.ts'
@@ -17,12 +12,6 @@ import type { ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
 import type { ThreadShares } from '../../state/thread-shares.ts'
 import type { UserBudgets } from '../../state/user-budgets.ts'
-
-export interface ScaleDowns {
-  readonly policies: ScaleDownPolicies
-  /** Reports the outcome of a scale-down. */
-  report(report: ScaleDownReport): void
-}
 
 /** Failed credentials by source address, and the sources blocked for them. */
 export interface FailureGate {
@@ -46,12 +35,6 @@ export interface Gateway {
   readonly failures?: FailureGate
   /** Limits shared between requests. */
   readonly shares: ThreadShares
-  /** Node groups that the autoscaler may not scale up at the moment. */
-  readonly scaleUpGuards: ScaleUpGuardTable
-  /** Evaluates pod deletions; absent = not available here. */
-  readonly protection?: ProtectionGate
-  /** Chooses victims of scale-downs and takes reports on them; absent = not available here. */
-  readonly scaleDowns?: ScaleDowns
   /** Absent = tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
@@ -63,9 +46,6 @@ export interface Gateway {
   draining: boolean
 }
 
-/** Outcome of a write to the replicas of a node group in backoff. */
-export type GuardedWrite = 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed'
-
 /** Events of the request path, for metrics and logs. */
 export interface GatewayEvents {
   /** Cluster and request info are known. */
@@ -76,13 +56,9 @@ export interface GatewayEvents {
   responseStarted(record: RequestRecord): void
   /** Once for every request, refused or not. */
   requestEnded(record: RequestRecord): void
-  /** A write to the replicas of a node group in backoff. */
-  guardedWrite(cluster: string, guard: string, outcome: GuardedWrite): void
   retried(cluster: string, cause: 'refused' | 'read'): void
   /** The request passed because its effect could not be determined. */
   disruptionUnchecked(cluster: string): void
-  /** A write of replicas was evaluated, or was not, and why. */
-  scaleWrite(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
   /** A limit shared between sources was hit. @param known whether the source is an authenticated user */
   limited(limit: ShareLimit | WaitLimit | 'authentication-failures', known: boolean): void
   /** Upstream's 403 seems to be for the gateway, which lacks the right to impersonate, and not for the user. */

@@ -9,9 +9,9 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { ClosableClient } from '../../../kube/api/object-client.ts'
 import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
-import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
 import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../../api/cluster-health.ts'
 import { AnswerWindow } from '../../core/answer-window.ts'
+import { READINESS_DEFAULTS } from '../../core/readiness.ts'
 import { NodeWatch } from './node-watch.ts'
 
 export interface ClusterHealthDeps {

@@ -10,9 +10,8 @@ import { NODES } from '../../../kube/api/kinds/foreign-kinds.ts'
 import type { ClosableClient } from '../../../kube/api/object-client.ts'
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
 import { selectorText } from '../../../kube/core/selectors/compile-selector.ts'
-import { countNodes, type NodeState } from '../../../scale-up-guard/core/cluster-state/readiness.ts'
-import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
 import type { NodesSeen } from '../../api/cluster-health.ts'
+import { countNodes, type NodeState, READINESS_DEFAULTS } from '../../core/readiness.ts'
 
 const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler'
 const NOT_READY_TAINTS: ReadonlySet<string> = new Set([

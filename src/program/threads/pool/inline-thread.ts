@@ -2,6 +2,7 @@
 
 import { performance } from 'node:perf_hooks'
 import type { Movable, Thread, ThreadEvents } from '../../io/threads.ts'
+import { loadFilters } from '../../subjects/load.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import { GatewayThread } from '../thread/gateway-thread.ts'
 
@@ -34,8 +35,9 @@ export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThr
       return Promise.resolve()
     },
   }
-  queueMicrotask(() => {
-    inside = new GatewayThread(data, (message) => events.onMessage(message))
+  void loadFilters().then((subjects) => {
+    if (ended) return
+    inside = new GatewayThread(data, (message) => events.onMessage(message), subjects)
     for (const message of early.splice(0)) inside.receive(message)
   })
   return handle

@@ -16,11 +16,9 @@ import { formatListenAddress, type ListenAddress } from '../../../kit/core/liste
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { LogLevel } from '../../../kit/io/logs/log.ts'
 import { cannotListen } from '../../../kit/io/world/free-port.ts'
+import { type NewsLine, NewsListeners } from '../../../process/core/news/news.ts'
 import type { AddressFailures } from '../../../process/failures/address-failures.ts'
 import type { ProtectionGate, ProtectionVerdict } from '../../../protection/api/protection.ts'
-import type { GuardInForce } from '../../../scale-up-guard/core/guard/guards-in-force.ts'
-import type { ScaleDownReport } from '../../../scaling/api/scale-down.ts'
-import type { CompiledScaleDownPolicy } from '../../../scaling/core/victim-choice/policy.ts'
 import { createLine } from '../../io/threads.ts'
 import type { ArgumentOf, CallHandlers } from '../calls.ts'
 import type { FromThread, ThreadData, ThreadLines } from '../messages.ts'
@@ -65,6 +63,12 @@ export class ThreadPool implements WorkerSlotOwner {
     protect: (requests) => this.#deletions.evaluate(requests),
     scaleDown: (question) => this.#deletions.evaluateScaleDown(question),
   }
+  /** Between the main thread's and the gateway threads' parts of a subject. */
+  readonly news: NewsLine = {
+    tell: (topic, news) => this.#standing.send(topic.message(news), topic.name),
+    follow: (topic, listener) => this.#listeners.follow(topic, listener),
+  }
+  readonly #listeners = new NewsListeners()
   readonly #deps: PoolDeps
   readonly #progress: ThreadProgress
   readonly #deletions: ThreadDeletions
@@ -78,7 +82,6 @@ export class ThreadPool implements WorkerSlotOwner {
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
   #protection: () => ProtectionGate | undefined = () => undefined
-  #onScaledDown: (report: ScaleDownReport) => void = () => undefined
   /** Keyed by cluster: why it rejects the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #places: ConnectionPlaces
@@ -176,24 +179,9 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#standing.send({ type: 'own-listeners', addresses })
   }
 
-  /** All node groups currently backed off. */
-  scaleUpGuards(guards: readonly GuardInForce[]): void {
-    this.#standing.send({ type: 'scale-up-guards', guards })
-  }
-
-  /** All policies in force, for all threads. */
-  scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
-    this.#standing.send({ type: 'scale-down-policies', policies })
-  }
-
   /** The gate that evaluates deletions for the threads; undefined = none at the moment, as before the call. */
   protectBy(gate: () => ProtectionGate | undefined): void {
     this.#protection = gate
-  }
-
-  /** The listener receives the outcome of scale-downs governed by a policy. */
-  onScaledDown(listener: (report: ScaleDownReport) => void): void {
-    this.#onScaledDown = listener
   }
 
   /** Why a cluster rejects the gateway's own credential; '' = it no longer does. */
@@ -314,8 +302,8 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'failures':
         for (const { source, count } of message.failures) void this.#deps.failures?.failed(source, count)
         break
-      case 'scaled-down':
-        this.#onScaledDown(message.report)
+      case 'news':
+        this.#listeners.hear(message)
         break
       case 'no-stream':
       case 'events':

@@ -28,7 +28,7 @@ it('a thread that comes online later is told the latest of each kind, and nothin
   const running = new ListeningSlot(0, 'listening')
   const later = new ListeningSlot(1, 'starting')
   const standing = new StandingMessages([running, later])
-  standing.send({ type: 'scale-up-guards', guards: [] })
+  standing.send({ type: 'own-listeners', addresses: [] })
   standing.send(fault('a', 'first'), 'a')
   standing.send(fault('b', 'other'), 'b')
   standing.send(fault('a', 'second'), 'a')
@@ -37,10 +37,10 @@ it('a thread that comes online later is told the latest of each kind, and nothin
   assert.deepEqual(later.heard, [])
   assert.deepEqual(
     running.heard.map((message) => ('fault' in message ? message.fault : message.type)),
-    ['scale-up-guards', 'first', 'other', 'second', '', 'abort'],
+    ['own-listeners', 'first', 'other', 'second', '', 'abort'],
   )
   standing.welcome(later)
-  assert.deepEqual(later.heard, [{ type: 'scale-up-guards', guards: [] }, fault('a', 'second')])
+  assert.deepEqual(later.heard, [{ type: 'own-listeners', addresses: [] }, fault('a', 'second')])
 })
 
 it('what one thread has said itself is not told to it', () => {

@@ -3,13 +3,7 @@
 import { createAccessReviewer } from '../../../gateway/io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../../gateway/io/reviews/token-review.ts'
 import { type UpstreamNews, Upstreams } from '../../../gateway/io/upstream/upstreams.ts'
-import {
-  ACCESS_REVIEWS,
-  EJECTIONS,
-  SCALE_DOWNS,
-  TOKEN_CACHE,
-  TOKEN_REVIEWS,
-} from '../../../gateway/metrics/descriptors.ts'
+import { ACCESS_REVIEWS, EJECTIONS, TOKEN_CACHE, TOKEN_REVIEWS } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { ClusterTable } from '../../../gateway/state/clusters.ts'
@@ -19,12 +13,9 @@ import { UserBudgets } from '../../../gateway/state/user-budgets.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
 import type { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
 import { fastUuid } from '../../../kit/io/world/uuid.ts'
-import { ScaleUpGuardTable } from '../../../scale-up-guard/state/scale-up-guards.ts'
-import type { ScaleDownPolicies } from '../../../scaling/state/scale-down-policies.ts'
-import type { FromThread, ThreadData } from '../messages.ts'
+import type { ThreadData } from '../messages.ts'
 import type { ThreadFailures } from './failures.ts'
 import type { ThreadOutbox } from './outbox.ts'
-import type { ThreadProtection } from './protection.ts'
 import type { ThreadTraces } from './traces.ts'
 
 /** Other parts of the thread. */
@@ -33,18 +24,15 @@ export interface GatewayDeps {
   readonly clock: Clock
   readonly metrics: MetricsRecorder
   readonly outbox: ThreadOutbox
-  readonly protection: ThreadProtection
   readonly failures: ThreadFailures
-  readonly policies: ScaleDownPolicies
   readonly guard: DialGuard
   readonly events: Gateway['events']
   /** undefined = no tracing. */
   readonly traces: ThreadTraces | undefined
-  readonly post: (message: FromThread) => void
 }
 
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { data, clock, metrics, outbox, policies, traces } = deps
+  const { data, clock, metrics, outbox, traces } = deps
   const clusters = new ClusterTable(data.place)
   const onBroken = (cluster: string, url: string, error: Error): void =>
     endpointBroke(deps, clusters, cluster, url, error)
@@ -61,15 +49,6 @@ export function createGateway(deps: GatewayDeps): Gateway {
     budgets: new UserBudgets(),
     failures: deps.failures,
     shares: new ThreadShares(data.config),
-    scaleUpGuards: new ScaleUpGuardTable(),
-    scaleDowns: {
-      policies,
-      report: (report) => {
-        metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
-        deps.post({ type: 'scaled-down', report })
-      },
-    },
-    protection: deps.protection,
     events: deps.events,
     ...(traces !== undefined && { tracer: traces.tracer }),
     random: Math.random,

@@ -2,19 +2,20 @@
 
 import { PURE_FILTERS } from '../../../gateway/core/admission/order.ts'
 import { Pipeline } from '../../../gateway/core/admission/pipeline.ts'
-import type { Decision, Filters } from '../../../gateway/request/exchange/decision.ts'
+import type { Decision, Filters, SubjectFilters } from '../../../gateway/request/exchange/decision.ts'
 import { disruption } from '../../../incidents/request/disruption.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
-import { protection } from '../../../protection/request/protect.ts'
-import { scaleUpGuard } from '../../../scale-up-guard/request/scale-up-guard.ts'
-import { scaleDownPolicy } from '../../../scaling/request/scale-down-policy.ts'
-import { scaleProtection } from '../../../scaling/request/scale-protection.ts'
+import type { ProtectionGate } from '../../../protection/api/protection.ts'
+import { PodProtectionFilter } from '../../../protection/request/protect.ts'
 
-export const FILTERS: Filters = new Pipeline<Decision, Promise<Refusal | undefined>>({
-  ...PURE_FILTERS,
-  disruption,
-  'scale-up-guard': scaleUpGuard,
-  protection,
-  'scale-protection': scaleProtection,
-  'scale-down-policy': scaleDownPolicy,
-})
+/** @param subjects filters of those that can be left out (program/subjects/subjects.ts) */
+export function createFilters(gate: ProtectionGate, subjects: readonly SubjectFilters[]): Filters {
+  let added: SubjectFilters = {}
+  for (const filters of subjects) added = { ...added, ...filters }
+  return new Pipeline<Decision, Promise<Refusal | undefined>>({
+    ...PURE_FILTERS,
+    disruption,
+    protection: new PodProtectionFilter(gate),
+    ...added,
+  })
+}

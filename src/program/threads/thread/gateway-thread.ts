@@ -16,6 +16,7 @@ import {
   UPSTREAM_CONNECTIONS,
 } from '../../../gateway/metrics/descriptors.ts'
 import { clusterLabels, MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import type { Filters } from '../../../gateway/request/exchange/decision.ts'
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
 import { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
@@ -27,10 +28,11 @@ import { inStep } from '../../../kit/io/stalls/steps.ts'
 import { systemClock } from '../../../kit/io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../kit/io/world/coarse-ticker.ts'
 import { tuneForRequests } from '../../../kit/io/world/v8-flags.ts'
+import { type NewsLine, NewsListeners } from '../../../process/core/news/news.ts'
 import { reportStalls } from '../../../process/stalls/report-stalls.ts'
-import { ScaleDownPolicies } from '../../../scaling/state/scale-down-policies.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
 import { HeldConnections } from '../../connections/held-connections.ts'
+import type { CreateFilters } from '../../subjects/subject.ts'
 import { type CallHandlers, Calls } from '../calls.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import type { StreamHandlers } from '../streams.ts'
@@ -39,6 +41,7 @@ import { createAdmission } from './admission.ts'
 import { createGateway } from './create-gateway.ts'
 import { drainThread } from './drain.ts'
 import { ThreadFailures } from './failures.ts'
+import { createFilters } from './filters.ts'
 import { ListLearning } from './list-learning.ts'
 import { listenerOptions } from './listener-options.ts'
 import { gatewayEvents } from './observers.ts'
@@ -70,7 +73,8 @@ export class GatewayThread {
   /** undefined = no tracing. */
   readonly #traces: ThreadTraces | undefined
   readonly #audit: PolicyAudit | undefined
-  readonly #policies = new ScaleDownPolicies()
+  readonly #news = new NewsListeners()
+  readonly #filters: Filters
   readonly #guard: DialGuard
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -82,7 +86,8 @@ export class GatewayThread {
   #leaving = false
   #endStalls: () => void = () => undefined
 
-  constructor(data: ThreadData, post: (message: FromThread) => void) {
+  /** @param subjects their filters (program/subjects/load.ts) */
+  constructor(data: ThreadData, post: (message: FromThread) => void, subjects: readonly CreateFilters[]) {
     tuneForRequests()
     const { config, place } = data
     this.#data = data
@@ -113,14 +118,16 @@ export class GatewayThread {
       clock: systemClock,
       metrics: this.#metrics,
       outbox: this.#outbox,
-      protection: this.#protection,
       failures: this.#failures,
-      policies: this.#policies,
       guard: this.#guard,
       events: this.#events(),
       traces: this.#traces,
-      post,
     })
+    const shared = { metrics: this.#metrics, gate: this.#protection, news: this.#newsLine() }
+    this.#filters = createFilters(
+      this.#protection,
+      subjects.map((create) => create(shared)),
+    )
     const places = new ConnectionPlaces(data.connectionPlaces)
     this.#spread = this.#createSpread(places)
     this.#held = this.#createHeld(places)
@@ -174,11 +181,8 @@ export class GatewayThread {
       case 'blocked':
         this.#failures.block(message.blocks)
         return
-      case 'scale-down-policies':
-        this.#policies.replace(message.policies)
-        return
-      case 'scale-up-guards':
-        this.#gateway.scaleUpGuards.replace(message.guards)
+      case 'news':
+        this.#news.hear(message)
         return
       case 'credential-fault': {
         const live = this.#gateway.clusters.get(message.cluster)
@@ -219,7 +223,7 @@ export class GatewayThread {
   }
 
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
-    const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
+    const shared = listenerOptions(this.#data.config, this.#gateway, this.#filters, this.#contexts, this.#metrics)
     const { threads } = this.#data.place
     const admission = createAdmission(this.#data.config, threads, this.#gateway, this.#failures, this.#metrics)
     const options = { ...shared, served: this.#held, ...admission }
@@ -355,6 +359,13 @@ export class GatewayThread {
       ...(this.#top === undefined ? [] : [this.#top]),
       ...(this.#traces === undefined ? [] : [this.#traces]),
     ])
+  }
+
+  #newsLine(): NewsLine {
+    return {
+      tell: (topic, news) => this.#post(topic.message(news)),
+      follow: (topic, listener) => this.#news.follow(topic, listener),
+    }
   }
 
   #callHandlers(): CallHandlers<MainCalls> {

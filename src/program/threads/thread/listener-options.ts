@@ -10,17 +10,18 @@ import {
   HANDSHAKE_ERRORS,
 } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import type { Filters } from '../../../gateway/request/exchange/decision.ts'
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../../../gateway/request/serve.ts'
 import { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
 import { refuseShare } from '../../../kit/core/shares/refuse-share.ts'
 import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
 import type { Config } from '../../../process/config/config.ts'
-import { FILTERS } from './filters.ts'
 
 export function listenerOptions(
   config: Config,
   gateway: Gateway,
+  filters: Filters,
   contexts: TlsContexts,
   metrics: MetricsRecorder,
 ): Omit<ListenerOptions, 'host' | 'port'> {
@@ -47,8 +48,8 @@ export function listenerOptions(
     counters: metrics.http2Clients,
     clusterForServerName: (name) => clusterForServerName(clusters.index, name),
     clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
-    handler: createRequestHandler(gateway, FILTERS),
-    onUpgrade: createUpgradeHandler(gateway, FILTERS),
+    handler: createRequestHandler(gateway, filters),
+    onUpgrade: createUpgradeHandler(gateway, filters),
     goawayChance: config.goawayChance,
     onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
     onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),

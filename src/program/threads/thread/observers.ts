@@ -3,13 +3,7 @@
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { createAccessLog } from '../../../gateway/io/logs/access-log.ts'
-import {
-  DISRUPTION_UNCHECKED,
-  GUARDED_WRITES,
-  LIMITED,
-  RETRIES,
-  SCALE_WRITES,
-} from '../../../gateway/metrics/descriptors.ts'
+import { DISRUPTION_UNCHECKED, LIMITED, RETRIES } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { GatewayEvents } from '../../../gateway/request/exchange/gateway.ts'
 import { createAuditLog } from '../../../insight/io/audit/audit-log.ts'
@@ -44,8 +38,6 @@ export function gatewayEvents(deps: ObserverDeps, others: readonly RequestObserv
     ...composeObservers([...ownObservers(deps), ...others]),
     retried: (cluster, cause) => metrics.add(RETRIES, 1, cluster, cause),
     disruptionUnchecked: (cluster) => metrics.add(DISRUPTION_UNCHECKED, 1, cluster),
-    guardedWrite: (cluster, guard, outcome) => metrics.add(GUARDED_WRITES, 1, cluster, guard, outcome),
-    scaleWrite: (cluster, outcome, reason) => metrics.add(SCALE_WRITES, 1, cluster, outcome, reason),
     limited: (limit, known) => metrics.add(LIMITED, 1, limit, known ? 'true' : 'false'),
     gatewayRefused: (cluster) => outbox.refused(cluster),
   }

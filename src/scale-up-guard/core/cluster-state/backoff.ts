@@ -1,6 +1,11 @@
 // Exponential backoff per key: doubles after each failure of a new attempt (cluster-autoscaler/utils/backoff/exponential_backoff.go).
 
-import type { BackoffOptions } from './rules.ts'
+export interface BackoffOptions {
+  readonly initialMs: number
+  readonly maxMs: number
+  /** An entry is dropped this long after its last failure. */
+  readonly resetMs: number
+}
 
 /** @template E what is remembered of the last failure */
 export interface BackoffEntry<E> {

@@ -1,5 +1,8 @@
 // Whether a write of a node group's replicas may pass while the group is in backoff.
 
+/** Outcome of a write to the replicas of a node group in backoff; each is a label value. */
+export type GuardedWrite = 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed'
+
 /** The backoff of a node group, as every replica of the gateway reads it from the guard's status. */
 export interface GroupBackoff {
   readonly group: string

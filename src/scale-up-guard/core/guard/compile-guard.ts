@@ -10,7 +10,7 @@ import { checkScaleUpGuard } from '../../api/checks.ts'
 import type { FailureRules, GuardBackoff, ScaleUpGuard, ScaleUpGuardSpec } from '../../api/scale-up-guard.ts'
 import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 import { DEFAULT_AUTOSCALER_USERS, DEFAULT_CONDITION_REASONS, SCALE_UP_GUARD_SPEC_SCHEMA } from '../../api/schema.ts'
-import type { BackoffOptions } from '../cluster-state/rules.ts'
+import type { BackoffOptions } from '../cluster-state/backoff.ts'
 import type { ScaleUpGuardPolicy } from './guard-policy.ts'
 
 export interface CompiledGuard {

@@ -1,6 +1,6 @@
 // Settings of a scale-up guard: compiled, durations in milliseconds.
 
-import type { BackoffOptions } from '../cluster-state/rules.ts'
+import type { BackoffOptions } from '../cluster-state/backoff.ts'
 
 export interface ScaleUpGuardPolicy {
   /** Reasons of a Machine's condition InfrastructureReady=False that waiting can't fix, such as `InstanceProvisionFailed`. */

@@ -1,6 +1,6 @@
 // Outcomes of a write of replicas; each is a label value.
 
-import type { UnknownReason } from './scale-change.ts'
+import type { UnknownReason } from '../../../gateway/core/policy/scale-change.ts'
 
 export type ScaleOutcome =
   /** It lowers nothing, or no pod goes. */

@@ -1,12 +1,12 @@
 // Reads spec.replicas from the body of a write, in every format that kube-apiserver accepts. Whatever is uncertain is left to upstream, by
 // a dry run: a reading that differs from kube-apiserver's would be a way around every check.
 
-import type { ScaleTarget } from '../../../gateway/core/request/scale-target.ts'
-import { openEnvelope, UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
 import { decodeObject } from '../../../kube/core/objects/strict-decode.ts'
 import { isPlainYaml } from '../../../kube/core/objects/yaml-plain.ts'
+import type { ScaleTarget } from '../request/scale-target.ts'
+import { openEnvelope, UnreadableBody } from '../request/write-envelope.ts'
 
 // The replicas that a write asks for, as far as the body tells.
 export type ReplicasWritten =

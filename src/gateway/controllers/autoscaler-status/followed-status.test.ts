@@ -6,9 +6,9 @@ import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../../tes
 import { Election } from '../../../../test/harness/election.ts'
 import { MemoryObjects } from '../../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../../test/harness/wait.ts'
-import type { CompiledAutoscaler } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { CONFIG_MAPS } from '../../../kube/api/kinds/foreign-kinds.ts'
+import type { CompiledAutoscaler } from '../../core/cluster/compiled-cluster.ts'
 import { AutoscalerStatuses } from './autoscaler-statuses.ts'
 import { FollowedStatus, MAX_STATUS, slimConfigMap } from './followed-status.ts'
 

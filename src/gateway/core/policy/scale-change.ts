@@ -1,11 +1,11 @@
 // The effect of a write on its target's spec.replicas.
 
-import type { RefusedWrite } from '../../../gateway/core/policy/ending-writes.ts'
-import type { ScaleTarget } from '../../../gateway/core/request/scale-target.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
-import type { Costs, VictimFinding } from '../victim-choice/find-victims.ts'
+import type { ScaleTarget } from '../request/scale-target.ts'
+import type { RefusedWrite } from './ending-writes.ts'
 
+/** Shared by the filters of a request. A subject that remembers something about it adds a field of its own (scaling/request/chosen-victims.ts). */
 export interface ScaleChange {
   readonly target: ScaleTarget
   /** Current spec.replicas upstream; undefined = there is no such object, or it is unknown (see `unknown`). */
@@ -20,10 +20,6 @@ export interface ScaleChange {
   readonly unknownReason?: UnknownReason
   /** Upstream's answer, if it refused the dry run. */
   readonly answered?: RefusedWrite
-  /** What a ScaleDownPolicy does with it, once a filter has asked; resolves to undefined = no policy. */
-  finding?: Promise<VictimFinding | undefined>
-  /** Left by the filter that names the leaving pods, for the one that chooses them: called once that one has set their costs. */
-  nameLeaving?: (costs: Costs) => Promise<void>
 }
 
 export type UnknownReason =

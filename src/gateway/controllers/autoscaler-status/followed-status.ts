@@ -1,16 +1,16 @@
 // Watches the status ConfigMap of one cluster's autoscaler: its content, and whether it is still being written. Staleness is decided
 // by the time since a write was last seen here, never by comparing other machines' clocks with ours.
 
-import type { AutoscalerReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
-import type { CompiledAutoscaler } from '../../../gateway/core/cluster/compiled-cluster.ts'
-import type { AutoscalerFact } from '../../../gateway/core/status/status-facts.ts'
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
 import type { FollowEvents } from '../../../kube/api/object-client.ts'
+import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import { isTextFormat, LAST_UPDATED, readAutoscalerStatus } from '../../core/autoscaler-status/autoscaler-status.ts'
 import { reportOf } from '../../core/autoscaler-status/report.ts'
 import { goTime, withoutProbeTimes, writtenAt } from '../../core/autoscaler-status/status.ts'
+import type { CompiledAutoscaler } from '../../core/cluster/compiled-cluster.ts'
+import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 /** Characters; enough for some 300 node groups. */
 export const MAX_STATUS: number = 256 * 1024
 /** Between two parses of a changed status: the autoscaler writes every ten seconds, but other writers could write at any rate. */

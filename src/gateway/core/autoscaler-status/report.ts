@@ -1,8 +1,8 @@
 // The cluster-autoscaler part of an UpstreamCluster's status: bounded, whatever was in the ConfigMap, and without what changes on every
 // write although nothing happened.
 
-import type { AutoscalerReport, NodeGroupReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
+import type { AutoscalerReport, NodeGroupReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'
 
 /** Maximum number of groups in a report and in metrics. */

@@ -1,20 +1,15 @@
 // What a write does to spec.replicas: from its body, or from a dry run upstream. Computed once per request and shared by all filters.
 
-import { type ScaleTarget, scalePath, scaleTargetOf } from '../../gateway/core/request/scale-target.ts'
-import { queryOf, queryValues } from '../../gateway/core/request/write-query.ts'
-import { reviewRight } from '../../gateway/request/calls/access.ts'
-import { readWrite } from '../../gateway/request/calls/request-bodies.ts'
-import {
-  type Limited,
-  type Outcome,
-  refuseLimited,
-  UpstreamReader,
-} from '../../gateway/request/calls/upstream-reader.ts'
-import type { Decision } from '../../gateway/request/exchange/decision.ts'
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
-import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
-import { readReplicas } from '../core/scale-write/read-replicas.ts'
-import { readsObject, replicasOf, type ScaleChange, type UnknownReason } from '../core/scale-write/scale-change.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
+import { readReplicas } from '../../core/policy/read-replicas.ts'
+import { readsObject, replicasOf, type ScaleChange, type UnknownReason } from '../../core/policy/scale-change.ts'
+import { type ScaleTarget, scalePath, scaleTargetOf } from '../../core/request/scale-target.ts'
+import { queryOf, queryValues } from '../../core/request/write-query.ts'
+import type { Decision } from '../exchange/decision.ts'
+import { reviewRight } from './access.ts'
+import { readWrite } from './request-bodies.ts'
+import { type Limited, type Outcome, refuseLimited, UpstreamReader } from './upstream-reader.ts'
 
 const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 

@@ -1,13 +1,13 @@
 // Follows the cluster-autoscaler status ConfigMaps of all clusters that ask for it (spec.autoscaler), in the leader only: the
 // other replicas need not watch the same.
 
-import type { CompiledAutoscaler, CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
-import type { AutoscalerFact } from '../../../gateway/core/status/status-facts.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 import { CONFIG_MAPS } from '../../../kube/api/kinds/foreign-kinds.ts'
 import type { ClosableClient, Following } from '../../../kube/api/object-client.ts'
 import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
+import type { CompiledAutoscaler, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { FollowedStatus, slimConfigMap } from './followed-status.ts'
 
 export interface AutoscalerStatusesDeps {

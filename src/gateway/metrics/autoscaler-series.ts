@@ -9,8 +9,8 @@ import {
   NODEGROUP_REGISTERED,
   NODEGROUP_TARGET,
   NODEGROUP_UNHEALTHY,
-} from '../../gateway/metrics/descriptors.ts'
-import type { Exposition } from '../../gateway/metrics/exposition.ts'
+} from './descriptors.ts'
+import type { Exposition } from './exposition.ts'
 
 /** One cluster's autoscaler; with at most as many groups as an UpstreamCluster's status lists. */
 export interface AutoscalerSeries {

@@ -1,6 +1,26 @@
-// Counts the nodes of a cluster by state, like the cluster-autoscaler (clusterstate.go, updateReadinessStats).
+// Counts the nodes of a cluster by state, like the cluster-autoscaler, with its settings (cluster-autoscaler/clusterstate/clusterstate.go,
+// updateReadinessStats).
 
-import type { ReadinessOptions } from './rules.ts'
+const MINUTE_MS = 60_000
+
+/** Settings of the cluster-autoscaler; `READINESS_DEFAULTS` has its defaults. */
+export interface ReadinessOptions {
+  /** `--max-node-provision-time`: from ordering a node to its registration. Milliseconds */
+  readonly maxNodeProvisionMs: number
+  /** `--max-node-startup-time`: from its registration until it must be ready. Milliseconds */
+  readonly maxNodeStartupMs: number
+  /** `--ok-total-unready-count`: up to this many unready nodes are healthy in any cluster. */
+  readonly okTotalUnreadyCount: number
+  /** `--max-total-unready-percentage`: so is up to this percentage of all nodes. */
+  readonly maxTotalUnreadyPercentage: number
+}
+
+export const READINESS_DEFAULTS: ReadinessOptions = {
+  maxNodeProvisionMs: 15 * MINUTE_MS,
+  maxNodeStartupMs: 15 * MINUTE_MS,
+  okTotalUnreadyCount: 3,
+  maxTotalUnreadyPercentage: 45,
+}
 
 /** The parts of a Node that the autoscaler considers. */
 export interface NodeState {

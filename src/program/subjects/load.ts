@@ -1,0 +1,29 @@
+// The modules of the subjects that this thread needs.
+
+import type { CreateFilters, StartLed, StartSubject, SubjectComponent } from './subject.ts'
+import { SUBJECTS } from './subjects.ts'
+
+export interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
+  readonly start: StartSubject
+}
+
+/** Of the main thread. */
+export interface LoadedSubjects {
+  readonly components: readonly LoadedComponent[]
+  readonly led: readonly StartLed[]
+}
+
+export async function loadSubjects(): Promise<LoadedSubjects> {
+  const components = SUBJECTS.flatMap(({ component }) => component ?? [])
+  return {
+    components: await Promise.all(
+      components.map(async ({ name, state, load }) => ({ name, state, start: await load() })),
+    ),
+    led: await Promise.all(SUBJECTS.flatMap(({ led }) => led?.() ?? [])),
+  }
+}
+
+/** Of a gateway thread. */
+export async function loadFilters(): Promise<readonly CreateFilters[]> {
+  return await Promise.all(SUBJECTS.flatMap(({ filters }) => filters?.() ?? []))
+}

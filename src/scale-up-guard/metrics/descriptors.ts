@@ -1,0 +1,26 @@
+// Metrics of scale-up guards: rows of the table of all threads (gateway/metrics/descriptors.ts).
+
+import { table } from '../../gateway/metrics/descriptors.ts'
+import type { Metric } from '../../gateway/metrics/metric.ts'
+import type { GuardedWrite } from '../core/guard/check-raise.ts'
+
+export const GUARDED_WRITES: Metric<[string, string, GuardedWrite]> = table.counter(
+  'scale_up_guard_writes_total',
+  ['cluster', 'guard', 'result'],
+  'Writes of the replicas of a node group that is backed off, by what became of them',
+)
+export const GUARDED_GROUPS: Metric<[string, string]> = table.gauge(
+  'scale_up_guard_groups',
+  ['cluster', 'guard'],
+  'Node groups that a ScaleUpGuard looks at, in the replica that leads',
+)
+export const GUARDED_BACKED_OFF: Metric<[string, string]> = table.gauge(
+  'scale_up_guard_groups_backed_off',
+  ['cluster', 'guard'],
+  'Node groups that a ScaleUpGuard backs off, in the replica that leads',
+)
+export const GUARD_ACTIONS: Metric<[string, string, string, string]> = table.counter(
+  'scale_up_guard_actions_total',
+  ['cluster', 'guard', 'action', 'result'],
+  'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
+)

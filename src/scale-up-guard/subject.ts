@@ -1,0 +1,15 @@
+// What scale-up guards add to the program, which has no other import of them (program/subjects/subjects.ts).
+
+import { SCALE_UP_GUARDS } from './api/scale-up-guard-kind.ts'
+import * as rows from './metrics/descriptors.ts'
+
+export const SCALE_UP_GUARD = {
+  kinds: [SCALE_UP_GUARDS],
+  metrics: Object.values(rows),
+  filters: async () => (await import('./app/filters.ts')).guardFilters,
+  component: {
+    name: 'scale-up-guards',
+    state: 'scaleUpGuards',
+    load: async () => (await import('./app/scale-up-guards.ts')).startScaleUpGuards,
+  },
+}

@@ -1,0 +1,36 @@
+// The filters of scaling in a gateway thread, with what they keep, count and report.
+
+import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
+import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
+import type { NewsLine } from '../../process/core/news/news.ts'
+import type { ProtectionGate } from '../../protection/api/protection.ts'
+import { SCALE_DOWNS, SCALE_WRITES } from '../metrics/descriptors.ts'
+import { createScaleDownPolicyFilter } from '../request/scale-down-policy.ts'
+import { ScaleProtectionFilter } from '../request/scale-protection.ts'
+import { ScaleDownPolicies } from '../state/scale-down-policies.ts'
+import { POLICIES_IN_FORCE, SCALED_DOWN } from './news.ts'
+
+export interface ScalingThread {
+  readonly metrics: Pick<MetricsRecorder, 'add'>
+  readonly gate: ProtectionGate
+  readonly news: NewsLine
+}
+
+export function scalingFilters({ metrics, gate, news }: ScalingThread): SubjectFilters {
+  const policies = new ScaleDownPolicies()
+  news.follow(POLICIES_IN_FORCE, (all) => policies.replace(all))
+  return {
+    'scale-protection': new ScaleProtectionFilter({
+      gate,
+      policies,
+      counted: (cluster, outcome, reason) => metrics.add(SCALE_WRITES, 1, cluster, outcome, reason),
+    }),
+    'scale-down-policy': createScaleDownPolicyFilter({
+      policies,
+      report(report) {
+        metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
+        news.tell(SCALED_DOWN, report)
+      },
+    }),
+  }
+}

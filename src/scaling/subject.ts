@@ -1,0 +1,14 @@
+// What scaling adds to the program, which has no other import of it (program/subjects/subjects.ts).
+
+import { SCALE_DOWN_POLICIES } from './api/scale-down-policy-kind.ts'
+import { addScale } from './cli/program.ts'
+import * as rows from './metrics/descriptors.ts'
+
+export const SCALING = {
+  kinds: [SCALE_DOWN_POLICIES],
+  fields: ['scaleProtection'] as const,
+  metrics: Object.values(rows),
+  addCommands: addScale,
+  filters: async () => (await import('./app/filters.ts')).scalingFilters,
+  led: async () => (await import('./app/scale-downs.ts')).startScaleDowns,
+}
