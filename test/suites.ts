@@ -50,6 +50,7 @@ const UNIT = {
     'test/memory/under-attack.test.ts',
     'test/upgrades/inherited-sockets.test.ts',
     'test/repository/site.test.ts',
+    'test/repository/leave-out.test.ts',
     'test/prometheus/live.test.ts',
     'test/process/lifecycle.test.ts',
   ],

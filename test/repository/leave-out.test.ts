@@ -1,0 +1,115 @@
+// A subject of the list in src/program/subjects/subjects.ts can be left out: without its folder, its import and its row the program compiles, is
+// bundled and serves, and has nothing of it. The demo shows all subjects, so it goes along with any of them, as does its row in src/main.ts.
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+import { describe, test } from 'node:test'
+import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
+import { SUBJECTS } from '../../src/program/subjects/subjects.ts'
+import { startGateway } from '../harness/gateways/gateway.ts'
+import { clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
+import { startStub } from '../harness/upstreams/stub-upstream.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const LIST = 'src/program/subjects/subjects.ts'
+
+interface LeftOut {
+  readonly folder: string
+  /** The registration. */
+  readonly name: string
+  readonly commands: readonly string[]
+  /** Fields of UpstreamCluster that have no effect without it. */
+  readonly fields: readonly string[]
+}
+
+const LEFT_OUT: readonly LeftOut[] = [
+  { folder: 'scaling', name: 'SCALING', commands: ['scale'], fields: ['scaleProtection'] },
+  { folder: 'scale-up-guard', name: 'SCALE_UP_GUARD', commands: [], fields: [] },
+]
+
+test('the rows of these subjects stand at the end of the table of metrics, in the order of the list', () => {
+  let at = METRICS.length - SUBJECTS.reduce((sum, { metrics }) => sum + metrics.length, 0)
+  for (const { metrics } of SUBJECTS) {
+    assert.ok(metrics.length > 0)
+    assert.deepEqual(new Set(METRICS.slice(at, at + metrics.length)), new Set(metrics))
+    at += metrics.length
+  }
+})
+
+for (const { folder, name, commands, fields } of LEFT_OUT) {
+  describe(`without src/${folder}`, () => {
+    test('the program compiles, is bundled and serves', PATIENT, async () => {
+      const dir = copyWithout(folder)
+      try {
+        edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
+        edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
+        edit(join(dir, 'src/main.ts'), /^ {4}demo: .*\n/m)
+        run(dir, join(ROOT, 'node_modules/.bin/tsc'), '-p', '.')
+        run(dir, process.execPath, 'build/build.ts')
+        const main = join(dir, 'dist/main.mjs')
+        const help = run(dir, process.execPath, main, '--help')
+        assert.match(help, /^ {2}serve /m)
+        for (const command of commands) assert.doesNotMatch(help, new RegExp(`^ {2}${command}\\b`, 'm'))
+        await serve(main, fields)
+      } finally {
+        rmSync(dir, { recursive: true, force: true })
+      }
+    })
+  })
+}
+
+/** The sources of the program without those of a subject, of the demo and of tests. */
+function copyWithout(folder: string): string {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-leave-out-'))
+  const absent = new Set([join(ROOT, 'src', folder), join(ROOT, 'src/demo')])
+  const filter = (path: string): boolean => !absent.has(path) && !/\.test\.tsx?$/.test(path)
+  for (const name of ['src', 'build', 'config', 'package.json', 'package-lock.json']) {
+    cpSync(join(ROOT, name), join(dir, name), { recursive: true, filter })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
+  cpSync(join(ROOT, 'tsconfig.json'), join(dir, 'tsconfig.all.json'))
+  writeFileSync(
+    join(dir, 'tsconfig.json'),
+    JSON.stringify({ extends: './tsconfig.all.json', include: ['src'], exclude: ['src/insight/dashboard'] }),
+  )
+  return dir
+}
+
+/** Removes what `pattern` finds: exactly one line. */
+function edit(file: string, pattern: RegExp): void {
+  const before = readFileSync(file, 'utf8')
+  const after = before.replace(pattern, '')
+  assert.equal(before.split('\n').length - after.split('\n').length, 1, `${pattern} in ${file}`)
+  writeFileSync(file, after)
+}
+
+function run(dir: string, command: string, ...args: readonly string[]): string {
+  const env = { ...process.env }
+  for (const variable of ['NODE_TEST_CONTEXT', 'NODE_OPTIONS', 'NODE_V8_COVERAGE']) delete env[variable]
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: dir, env, encoding: 'utf8' })
+  assert.equal(status, 0, `${[command, ...args].join(' ')}\n${stdout}${stderr}`)
+  return stdout
+}
+
+/** Starts a gateway of this program, with one cluster that has these fields, and stops it once it is ready. */
+async function serve(main: string, fields: readonly string[]): Promise<void> {
+  const stub = await startStub()
+  try {
+    const spec = { podProtection: {}, ...Object.fromEntries(fields.map((field) => [field, {}])) }
+    const gateway = await startGateway({
+      clusters: [clusterObject([stub], { spec })],
+      program: [process.execPath, main],
+    })
+    const metrics = await gateway.metrics()
+    assert.equal(await gateway.stop(), 0)
+    assert.match(metrics, /^portcullis_config_clusters 1$/m)
+    assert.match(metrics, new RegExp(`^portcullis_config_problems{severity="warning"} ${fields.length}$`, 'm'))
+  } finally {
+    await stub.stop()
+  }
+}
