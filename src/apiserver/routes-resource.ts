@@ -27,7 +27,7 @@ import type { Registry } from './registry/registry.ts'
 import type { ResourceRoute } from './routes-match.ts'
 import type { WatchRequest } from './watch-stream.ts'
 
-export interface ResourceCall {
+interface ResourceCall {
   readonly request: ControlRequest
   readonly route: ResourceRoute
   readonly body: string

@@ -38,7 +38,7 @@ import { type ControlRequest, readRequest } from './http/read-request.ts'
 import { type RouteDeps, type Routed, Routes } from './routes.ts'
 import { type WatchRequest, WatchStream } from './watch-stream.ts'
 
-export interface ControlDeps extends RouteDeps {
+interface ControlDeps extends RouteDeps {
   authenticate(peer: Peer, head: HeaderList): Caller
   /** Await this before `authenticate`; undefined = no need to wait. Never rejects. Default: never. */
   beforeAuthentication?(peer: Peer, head: HeaderList): Promise<void> | undefined

@@ -24,7 +24,7 @@ export interface WatchRequest {
   readonly show: Shown
 }
 
-export interface WatchDeps {
+interface WatchDeps {
   readonly store: ObjectStore
   /** Wall clock, milliseconds. */
   now(): number

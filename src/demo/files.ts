@@ -16,7 +16,7 @@ import type { DemoBackend } from './clusters.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
 /** Certificates of the gateway and its clients, signed by one CA. */
-export interface DemoPki {
+interface DemoPki {
   readonly ca: KeyPair
   readonly serving: KeyPair
   readonly admin: KeyPair

@@ -4,7 +4,7 @@ import type { Http2Limits } from './limits.ts'
 import type { Sender } from './sender.ts'
 
 /** The connection. */
-export interface WindowHost {
+interface WindowHost {
   /** Nothing more is returned. */
   readonly closed: boolean
 }

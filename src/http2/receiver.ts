@@ -14,7 +14,7 @@ const { HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WIN
 const { FLAG_ACK, PROTOCOL_ERROR } = frame
 
 /** The handlers of frames. */
-export interface FrameHandlers {
+interface FrameHandlers {
   readonly settings: PeerSettings
   readonly headers: HeaderFrames
   readonly data: DataFrames

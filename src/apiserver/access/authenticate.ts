@@ -13,7 +13,7 @@ import type { IdTokens } from '../io/oidc/id-tokens.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
 /** A valid but revoked credential. */
-export interface RevokedCaller {
+interface RevokedCaller {
   readonly user: UserInfo
   /** Message of the refusal. */
   readonly revoked: string
@@ -21,7 +21,7 @@ export interface RevokedCaller {
 
 export type Caller = UserInfo | 'anonymous' | 'invalid' | RevokedCaller
 
-export interface AuthenticatorDeps {
+interface AuthenticatorDeps {
   /** PEM; the CAs of client certificates. Called for every request: they may have changed since the handshake. */
   clientCA(): string
   readonly tokens: TokenVerifier

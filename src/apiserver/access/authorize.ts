@@ -12,9 +12,9 @@ import { ADMIN_GROUP, VIEWER_GROUP } from '../../kube/api/own-names.ts'
 import { failure, type Status } from '../../kube/api/status.ts'
 import { ANONYMOUS, ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 
-export type Role = 'admin' | 'view'
+type Role = 'admin' | 'view'
 
-export interface Subjects {
+interface Subjects {
   readonly users: readonly string[]
   readonly groups: readonly string[]
 }

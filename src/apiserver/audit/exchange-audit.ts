@@ -8,7 +8,7 @@ import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
 import { type AuditEvent, auditLine } from '../../kube/io/audit/audit-event.ts'
 import type { ControlRequest } from '../http/read-request.ts'
 
-export interface ExchangeAuditDeps {
+interface ExchangeAuditDeps {
   /** Takes a line, without its terminator. */
   write(line: string): void
   /** Wall clock, milliseconds. */

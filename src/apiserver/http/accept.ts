@@ -5,7 +5,7 @@ import { type StatusError, statusError } from '../../kube/api/status.ts'
 import type { Encoding } from './answer.ts'
 
 /** The form of the object; `partial` is PartialObjectMetadata, or its list. */
-export type AnswerForm = 'object' | 'table' | 'partial' | 'discovery-v2' | 'discovery-v2beta1'
+type AnswerForm = 'object' | 'table' | 'partial' | 'discovery-v2' | 'discovery-v2beta1'
 
 export interface Negotiated extends Encoding {
   readonly as: AnswerForm

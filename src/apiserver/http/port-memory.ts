@@ -8,7 +8,7 @@ import type { Shares } from '../../kit/core/shares/shares.ts'
 import { statusError } from '../../kube/api/status.ts'
 
 /** Label in metrics. `control-bodies`: bodies being received; `control-answers`: responses queued for their clients. */
-export type PortLimit = 'control-bodies' | 'control-answers'
+type PortLimit = 'control-bodies' | 'control-answers'
 
 /** Counts a request refused by a limit. @param known whether its sender is an authenticated user */
 export type CountLimited = (limit: PortLimit, known: boolean) => void

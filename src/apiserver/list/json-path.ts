@@ -9,7 +9,7 @@ type PathStep =
   | { readonly kind: 'all' }
   | { readonly kind: 'filter'; readonly path: readonly PathStep[]; readonly equal: boolean; readonly value: unknown }
 
-export type JsonPath = readonly PathStep[]
+type JsonPath = readonly PathStep[]
 
 const FILTER = /^\?\(\s*@((?:\.[\w-]+|\[['"][^'"\]]*['"]\])+)\s*(==|!=)\s*(.+?)\s*\)$/s
 

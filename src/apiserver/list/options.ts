@@ -14,7 +14,7 @@ import { metaOf } from '../objects/object-metadata.ts'
 import { unclassified } from '../objects/registry-errors.ts'
 import { type FieldSelector, fieldsMatch, parseFieldSelector } from './field-selector.ts'
 
-export interface Selection {
+interface Selection {
   readonly labels: LabelRequirements
   readonly fields: FieldSelector
 }

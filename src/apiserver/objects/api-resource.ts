@@ -30,7 +30,7 @@ export interface ServedSubresource {
   readonly of?: GroupVersionKind
 }
 
-export interface GroupVersionKind {
+interface GroupVersionKind {
   readonly group: string
   readonly version: string
   readonly kind: string

@@ -17,7 +17,7 @@ import { isBuiltIn } from './write-object-decode.ts'
 export type Subresource = '' | 'status'
 
 /** The write, for the checks. */
-export interface Draft {
+interface Draft {
   readonly kind: ResourceKind
   readonly object: JsonObject
   /** Errors found while decoding. */

@@ -7,7 +7,7 @@ import type { ApiResource } from '../objects/api-resource.ts'
 import { META_PREFIX } from './meta-schemas.ts'
 import { ACTION_PARAMETERS, type Action, type ApiParameter, NAMESPACE, nameParameter, PRETTY } from './parameters.ts'
 
-export interface ApiPath {
+interface ApiPath {
   readonly path: string
   /** Parameters of all its operations. */
   readonly parameters: readonly ApiParameter[]

@@ -17,7 +17,7 @@ export type FieldType =
   | MessageReader
 
 /** Decodes a message whose JSON is not an object. */
-export type MessageReader = (message: Buffer) => unknown
+type MessageReader = (message: Buffer) => unknown
 
 export interface MessageField {
   readonly name: string
@@ -30,12 +30,7 @@ export interface MessageField {
 /** By field number. */
 export type MessageType = ReadonlyMap<number, MessageField>
 
-export type MessageRow = readonly [
-  number: number,
-  name: string,
-  type: FieldType,
-  shape?: MessageField['shape'] | 'optional',
-]
+type MessageRow = readonly [number: number, name: string, type: FieldType, shape?: MessageField['shape'] | 'optional']
 
 export function message(...rows: readonly MessageRow[]): MessageType {
   return new Map(

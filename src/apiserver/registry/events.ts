@@ -9,7 +9,7 @@ import { removal } from './deletion-writes.ts'
 const TTL_MS = 60 * 60 * 1000
 const SWEEP_MS = 60 * 1000
 /** About a kilobyte each. */
-export const MAX_EVENTS = 5000
+const MAX_EVENTS = 5000
 /** Number of Events removed in one batch. */
 const BATCH = 500
 

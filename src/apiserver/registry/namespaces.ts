@@ -77,7 +77,7 @@ export function terminating(namespace: JsonObject): JsonObject {
   return withFields(namespace, { status: { ...(isRecord(status) ? status : {}), phase: 'Terminating' } })
 }
 
-export interface Content {
+interface Content {
   readonly kind: ResourceKind
   readonly stored: StoredObject
 }

@@ -38,7 +38,7 @@ export type WebhookAuthenticator = (
   pathToken: string | undefined,
 ) => WebhookCaller
 
-export interface WebhookAuthenticatorDeps {
+interface WebhookAuthenticatorDeps {
   /** PEM; what a client certificate may be signed by, now. */
   clientCA(): string
   readonly tokens: TokenVerifier

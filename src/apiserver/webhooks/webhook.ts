@@ -14,7 +14,7 @@ import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import { ReviewExchange } from './review-exchange.ts'
 import type { WebhookAuthenticator } from './webhook-callers.ts'
 
-export interface ObjectsWebhookDeps {
+interface ObjectsWebhookDeps {
   /** Called with OBJECTS_WEBHOOK, as the protection webhook calls it with a cell. */
   readonly authenticate: WebhookAuthenticator
   readonly kinds: readonly ResourceKind[]

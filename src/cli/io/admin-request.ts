@@ -21,7 +21,7 @@ export interface AdminCredential {
   readonly serverName: string
 }
 
-export interface AdminSend {
+interface AdminSend {
   readonly method: string
   /** JSON; undefined = none. */
   readonly body: string | undefined

@@ -10,7 +10,7 @@ import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts
 import { StatusError } from '../../kube/api/status.ts'
 
 /** The writer's name in managedFields. */
-export type Program = 'kube-controller-manager' | 'kube-scheduler' | 'kubelet' | 'portcullis-demo'
+type Program = 'kube-controller-manager' | 'kube-scheduler' | 'kubelet' | 'portcullis-demo'
 
 export class DemoObjects {
   readonly #registry: Registry

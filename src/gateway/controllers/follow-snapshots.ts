@@ -8,7 +8,7 @@ import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterHandle, ClusterTable } from '../state/clusters.ts'
 import type { RunningRequests } from '../state/running.ts'
 
-export interface FollowerDeps {
+interface FollowerDeps {
   readonly clusters: ClusterTable
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts

@@ -28,7 +28,7 @@ export interface CompiledChange {
   readonly failures: ReadonlyMap<string, SourceError>
 }
 
-export interface UpstreamClustersDeps {
+interface UpstreamClustersDeps {
   readonly clusters: ClusterTable
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts

@@ -24,7 +24,7 @@ export interface AutoscalerSeries {
   readonly groups: readonly NodeGroupSeries[]
 }
 
-export interface NodeGroupSeries {
+interface NodeGroupSeries {
   readonly name: string
   readonly backoff: boolean
   readonly unhealthy: boolean

@@ -8,8 +8,8 @@ import type { ListOutcome } from '../api/list-request.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
 /** Why a request is retried: upstream did not process it, or a read got no complete response. */
-export type RetryCause = 'refused' | 'read'
-export type ReviewResult = 'allowed' | 'denied' | 'error'
+type RetryCause = 'refused' | 'read'
+type ReviewResult = 'allowed' | 'denied' | 'error'
 
 /** For the rows of subjects that can be left out; all threads add them in the same order (program/subjects/subjects.ts). */
 export const table = new MetricTable()

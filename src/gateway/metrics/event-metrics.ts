@@ -21,10 +21,10 @@ export interface MainEvents {
   rightsAsked(cluster: string, state: RightsResult): void
 }
 
-export type RightsResult = 'unasked' | 'granted' | 'missing' | 'rejected' | 'unanswered'
+type RightsResult = 'unasked' | 'granted' | 'missing' | 'rejected' | 'unanswered'
 
 /** The state of the configuration after a read. */
-export interface ConfigState {
+interface ConfigState {
   readonly generation: number
   /** Wall clock, milliseconds. */
   readonly nowMs: number

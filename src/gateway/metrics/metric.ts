@@ -4,7 +4,7 @@
  * How threads' numbers are merged: `kept` is summed and survives the thread; `live` is summed and disappears with the thread; `perSnapshot` is
  * `live`, but shown only if it was set again since the last snapshot.
  */
-export type Merge = 'kept' | 'live' | 'perSnapshot'
+type Merge = 'kept' | 'live' | 'perSnapshot'
 
 /** Naming and merging of rows of one kind: each metric is a kind. */
 export interface RowKind {
@@ -24,7 +24,7 @@ export interface RowKind {
 }
 
 /** Name, type and help of one metric. */
-export interface Family {
+interface Family {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
@@ -44,7 +44,7 @@ export interface Metric<Values extends readonly string[] = readonly string[]> ex
   readonly values?: Values
 }
 
-export interface MetricOptions {
+interface MetricOptions {
   /** Default: `live` for gauges, `kept` for others. */
   readonly merge?: Merge
   /** Default: MAX_TABLE_ROWS. */

@@ -18,7 +18,7 @@ import {
 import { type Cursor, createCursor, type EndpointView, endpointHash, PICKERS } from '../core/endpoints/pick-endpoint.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
-export interface LastProbe {
+interface LastProbe {
   readonly ok: boolean
   /** Reason for a failure; '' if ok. */
   readonly message: string
@@ -27,12 +27,12 @@ export interface LastProbe {
 }
 
 /** The candidates of one policy. */
-export interface Candidates {
+interface Candidates {
   readonly endpoints: readonly Endpoint[]
   readonly cursor: Cursor
 }
 
-export interface EndpointDescription {
+interface EndpointDescription {
   readonly url: string
   readonly disabled: boolean
   readonly state: EndpointHealth['state']

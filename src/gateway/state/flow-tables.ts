@@ -11,7 +11,7 @@ import { ALONE, type ThreadPlace } from './thread-place.ts'
 import { BudgetByUser, HEARTBEATS } from './user-budgets.ts'
 
 /** The current state of one schema. */
-export interface FlowDescription {
+interface FlowDescription {
   readonly schema: string
   readonly kind: CompiledSchema['kind']
   /** Requests holding a slot, over all users. */

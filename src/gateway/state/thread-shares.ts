@@ -9,7 +9,7 @@ import { WaitingAnswers } from '../../kit/core/shares/waiting-answers.ts'
 export const LATE_BODIES_BYTES: number = 32 * 1024 * 1024
 
 /** Per process; 0 = unlimited. */
-export interface ShareSettings {
+interface ShareSettings {
   readonly maxRequestsInflight: number
   readonly maxWatches: number
   readonly maxBufferedBytes: number

@@ -20,7 +20,7 @@ export interface RecoveryFacts {
 }
 
 /** Upstream answers in a window. */
-export interface UpstreamFact {
+interface UpstreamFact {
   readonly requests: number
   readonly failed5xx: number
   readonly medianMs: number
@@ -28,7 +28,7 @@ export interface UpstreamFact {
   readonly ageMs: number
 }
 
-export interface NodesFact {
+interface NodesFact {
   readonly ready: number
   readonly total: number
   /** All nodes have been listed since the watch began. */

@@ -12,7 +12,7 @@ import {
   recoveryChecks,
 } from './recovery-checks.ts'
 
-export interface RecoveryOptions {
+interface RecoveryOptions {
   /** How long the checks of a mode must hold. Milliseconds */
   readonly holdMs: number
   /** Minimum time in mode Limited. Milliseconds */

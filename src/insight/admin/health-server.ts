@@ -9,7 +9,7 @@ import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from '.
 /** Decides who may read /metrics; undefined = allowed. Never rejects. */
 export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AdminRefusal | undefined>
 
-export interface HealthServerOptions {
+interface HealthServerOptions {
   readonly listen: ListenAddress
   /** Default: none. */
   readonly tls?: PlainTls

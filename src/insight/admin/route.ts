@@ -26,7 +26,7 @@ export interface AdminUser extends Pick<UserInfo, 'name' | 'groups'> {
 }
 
 /** The user, or the response that refuses the request. */
-export type Admitted = { readonly user: AdminUser } | { readonly refused: PlainResponse }
+type Admitted = { readonly user: AdminUser } | { readonly refused: PlainResponse }
 
 /** Authenticates and authorizes. Never rejects. */
 export type AdminAccess = (request: PlainRequest, route: AdminRoute) => Promise<Admitted>

@@ -7,12 +7,12 @@ import { type Status, statusError } from './status.ts'
 const KIND = 'AdmissionReview'
 const VERSION = 'admission.k8s.io/v1'
 
-export interface AdmissionRequest extends JsonObject {
+interface AdmissionRequest extends JsonObject {
   readonly uid: string
   readonly operation: string
 }
 
-export interface AdmissionResponse {
+interface AdmissionResponse {
   /** undefined = allowed. */
   readonly refusal: Status | undefined
   /** One line each (`oneLine`). */

@@ -35,7 +35,7 @@ export interface KubeAccessSource {
   stillGood?(access: KubeAccess): boolean
 }
 
-export interface KubeHttpRequest {
+interface KubeHttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Raw path below the server's URL, with the query. */
   readonly path: string

@@ -16,7 +16,7 @@ import { type KubeAccess, KubeCredentials } from './config-access.ts'
 const LOOK_MS = 10_000
 const CHECK_TIMEOUT_MS = 5_000
 
-export interface FollowTimes {
+interface FollowTimes {
   /** Default 10 s. */
   readonly lookMs?: number
 }

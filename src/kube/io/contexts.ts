@@ -9,7 +9,7 @@ import { type KubeConfigOptions, loadKubeConfig } from './config.ts'
 const MAX_CONTEXTS = 16
 const TIMEOUT_MS = 2_000
 
-export interface KubeContexts {
+interface KubeContexts {
   /** The context that the options select; '' = none. */
   readonly current: string
   readonly contexts: readonly { readonly name: string; readonly server: string }[]

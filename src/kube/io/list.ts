@@ -20,7 +20,7 @@ export interface ResourcePages {
 /** Limit per collection: a cluster has at most 150,000 pods (kubernetes.io/docs/setup/best-practices/cluster-large). */
 const MAX_OBJECTS = 500_000
 
-export interface ListCallOptions {
+interface ListCallOptions {
   readonly signal?: AbortSignal
   readonly transform?: (object: JsonObject) => JsonObject
   /** Accounts for each page as it is kept. @throws to end the list */

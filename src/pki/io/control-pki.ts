@@ -34,14 +34,14 @@ export interface ControlPki {
   readonly adminKubeconfigFile: string
 }
 
-export interface ControlPkiOptions {
+interface ControlPkiOptions {
   /** `https://HOST:PORT`: the server in admin.kubeconfig. Default: the first host, port 9443. */
   readonly server?: string
   /** PEM of the previous CAs: certificates issued by them are reissued. Default: none. */
   readonly formerCaPem?: string
 }
 
-export interface ControlUser {
+interface ControlUser {
   readonly user: string
   readonly groups: readonly string[]
   /** Default 365. */
@@ -128,7 +128,7 @@ export function readControlAdmin(dir: string): { readonly kubeconfig: string; re
   return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
 }
 
-export interface KubeconfigContent {
+interface KubeconfigContent {
   /** `https://HOST:PORT`. */
   readonly server: string
   readonly caPem: string

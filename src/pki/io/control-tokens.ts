@@ -20,7 +20,7 @@ export interface TokenVerifier {
   verify(token: string, nowMs: number): UserInfo | undefined
 }
 
-export interface ControlTokenOptions {
+interface ControlTokenOptions {
   readonly user: string
   readonly groups: readonly string[]
   readonly ttlSeconds: number

@@ -22,7 +22,7 @@ export interface KeyPair {
   readonly keyPem: string
 }
 
-export interface CAOptions {
+interface CAOptions {
   readonly commonName: string
   /** Validity from now. Default 3650. */
   readonly days?: number

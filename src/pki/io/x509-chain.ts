@@ -12,7 +12,7 @@ import { CERTIFICATE } from './pem-checks.ts'
  */
 const PLAIN_SUBJECT = /^(?:CN|O|OU)=[\w:.@-]+(?:\n(?:CN|O|OU)=[\w:.@-]+)*$/
 
-export interface VerifiedCertificate {
+interface VerifiedCertificate {
   readonly subject: CertificateSubject
   /** SHA-256 of the leaf's DER, lower-case hex. */
   readonly sha256: string

@@ -7,7 +7,7 @@ import { readTokenFile } from './bearer-token.ts'
 import type { OwnCertificate } from './own-certificates.ts'
 import { type NamedFile, readPairFiles } from './serving-pair.ts'
 
-export interface PortFilesOptions {
+interface PortFilesOptions {
   /** The certificate's name among those of the process. */
   readonly name: OwnCertificate['name']
   /** File '' = no TLS. */

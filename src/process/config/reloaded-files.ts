@@ -4,7 +4,7 @@ import type { Logger } from '../../kit/api/ports.ts'
 import { errorWithFix } from '../../kit/api/validation/error-message.ts'
 import { type FollowedFiles, followFiles } from '../../kit/io/world/follow-files.ts'
 
-export interface ReloadedFilesOptions {
+interface ReloadedFilesOptions {
   /** Label `file` of the metric `portcullis_file_last_reload_successful`. */
   readonly label: string
   /** In the log, before `cannot be used`. */

@@ -35,7 +35,7 @@ export const REPLICAS = settings({
   expectedReplicas: integer('1', 1, 1_000, 'how many replicas share global limits, until Redis has answered once'),
 })
 
-export type ReplicasConfig = ValuesOf<typeof REPLICAS>
+type ReplicasConfig = ValuesOf<typeof REPLICAS>
 
 /** Errors in combinations of settings. */
 export function checkReplicas(config: ReplicasConfig, reader: SettingsReader): void {

@@ -107,7 +107,7 @@ export const SERVING = settings({
   ),
 })
 
-export type ServingConfig = ValuesOf<typeof SERVING>
+type ServingConfig = ValuesOf<typeof SERVING>
 
 /** Errors in combinations of settings. */
 export function checkServing(config: ServingConfig, reader: SettingsReader): void {

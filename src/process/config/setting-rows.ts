@@ -52,7 +52,7 @@ interface RowOptions<T> {
   readonly repeatable?: true
 }
 
-export type Settings<Rows> = { readonly [Key in keyof Rows]: Rows[Key] extends Row<infer T> ? Setting<T> : never }
+type Settings<Rows> = { readonly [Key in keyof Rows]: Rows[Key] extends Row<infer T> ? Setting<T> : never }
 
 /** The values read from a table of settings. */
 export type ValuesOf<Table> = { readonly [Key in keyof Table]: Table[Key] extends Setting<infer T> ? T : never }

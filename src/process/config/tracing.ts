@@ -51,7 +51,7 @@ export const TRACING = settings({
   ),
 })
 
-export type TracingConfig = ValuesOf<typeof TRACING>
+type TracingConfig = ValuesOf<typeof TRACING>
 
 /** Errors in combinations of settings. */
 export function checkTracing(config: TracingConfig, reader: SettingsReader): void {

@@ -7,7 +7,7 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { type PenaltyScale, penaltyMs } from '../../kit/core/penalties/penalties.ts'
 
 /** The used part of rate-limiter-flexible's limiters. */
-export type FailureCounter = Pick<RateLimiterMemory, 'consume' | 'get' | 'set'>
+type FailureCounter = Pick<RateLimiterMemory, 'consume' | 'get' | 'set'>
 
 export interface FailureOptions {
   /** Failures per minute without consequences; 0 = nothing is counted. */

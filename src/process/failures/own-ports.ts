@@ -14,7 +14,7 @@ export interface OwnPortFailures extends FailureCounts {
   isBlocked(source: string): boolean
 }
 
-export interface OwnPortFailuresDeps {
+interface OwnPortFailuresDeps {
   readonly failures: Pick<AddressFailures, 'failed' | 'blockedMs'>
   /** In [0, 1). */
   random(): number

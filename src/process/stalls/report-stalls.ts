@@ -12,7 +12,7 @@ const RARE_LINE_MS = 1_000
 const SUMMARY_MS = 60_000
 const ONE_DECIMAL = 10
 
-export interface StallReports {
+interface StallReports {
   /** `main`, or a gateway thread's number. */
   readonly thread: string
   readonly thresholdMs: number
@@ -20,7 +20,7 @@ export interface StallReports {
   readonly log: StallLog
 }
 
-export type StallLog = Pick<Logger, 'warn' | 'info'>
+type StallLog = Pick<Logger, 'warn' | 'info'>
 
 /** Active until the returned function is called. */
 export function reportStalls({ thread, thresholdMs, metrics, log }: StallReports): () => void {

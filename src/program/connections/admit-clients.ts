@@ -6,7 +6,7 @@ import { OpenConnections, type OpenConnectionsOptions } from '../../gateway/io/l
 import { HANDSHAKE_ERRORS } from '../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 
-export interface AdmitClientsOptions extends OpenConnectionsOptions {
+interface AdmitClientsOptions extends OpenConnectionsOptions {
   readonly handshakeTimeoutMs: number
   /** Whether the address is blocked: its handshakes begin after all others. */
   isBlocked(source: string): boolean

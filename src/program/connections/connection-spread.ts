@@ -6,7 +6,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ConnectionPlace, ConnectionPlaces } from '../../gateway/state/connection-places.ts'
 import { ThreadLine } from './thread-line.ts'
 
-export interface SpreadOptions {
+interface SpreadOptions {
   /** This thread. */
   readonly thread: number
   readonly places: ConnectionPlaces

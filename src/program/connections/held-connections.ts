@@ -6,7 +6,7 @@ import type { ServedConnection, ServedConnections } from '../../gateway/io/liste
 import type { ConnectionPlaces } from '../../gateway/state/connection-places.ts'
 import type { Tickable } from '../../kit/io/world/coarse-ticker.ts'
 
-export interface HeldConnectionsOptions {
+interface HeldConnectionsOptions {
   /** This thread. */
   readonly thread: number
   readonly places: ConnectionPlaces

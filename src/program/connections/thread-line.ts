@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
 
 /** Callbacks of the thread at this end. */
-export interface LineOwner {
+interface LineOwner {
   /** Whether it accepts a connection now. */
   isOpen(): boolean
   /** A connection accepted by the other thread now belongs to this one. */

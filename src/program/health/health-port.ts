@@ -18,7 +18,7 @@ import { NO_ACCESS, OPEN_ACCESS, reviewAccess, tokenAccess } from './metrics-acc
 
 const FLAG = '--health-listen'
 
-export interface HealthPortOptions {
+interface HealthPortOptions {
   readonly config: Config
   readonly state: Pick<AdminState, 'live' | 'ready'>
   readonly metrics: MetricsText

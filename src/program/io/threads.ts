@@ -74,7 +74,7 @@ export function createLine(): readonly [MessagePort, MessagePort] {
 }
 
 /** The thread's channel to its parent. */
-export interface ParentLine<To> {
+interface ParentLine<To> {
   readonly data: unknown
   post(message: To): void
 }

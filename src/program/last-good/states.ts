@@ -17,7 +17,7 @@ import type { Check } from '../../process/api/check.ts'
 import type { Config } from '../../process/config/config.ts'
 
 /** What is stored; name of the file, and of its metrics' label. */
-export type LastGoodName = 'objects' | 'protectors' | 'scale' | 'replicas'
+type LastGoodName = 'objects' | 'protectors' | 'scale' | 'replicas'
 
 /** Total time that a start waits for all its sources before it uses stored states: it must serve within 5 s. */
 const WAIT_MS = 2_000

@@ -21,7 +21,7 @@ import type { GatewayOverrides } from './running-gateway.ts'
 
 const STDOUT = 1
 
-export interface Begun {
+interface Begun {
   readonly memory: MemoryPlan
   readonly log: Logger
   readonly recent: RecentLines

@@ -16,7 +16,7 @@ import {
 import { type FittedMemory, fitMemory } from '../../process/core/memory/fit.ts'
 
 /** Origin of the limit. */
-export type MemoryLimitSource = 'setting' | 'control group' | 'half of the machine'
+type MemoryLimitSource = 'setting' | 'control group' | 'half of the machine'
 
 export interface MemoryPlan {
   /** With lowered defaults. */

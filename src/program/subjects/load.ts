@@ -3,7 +3,7 @@
 import type { CreateFilters, StartLed, StartSubject, SubjectComponent } from './subject.ts'
 import { SUBJECTS } from './subjects.ts'
 
-export interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
+interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
   readonly start: StartSubject
 }
 

@@ -33,7 +33,7 @@ export interface Subject {
 }
 
 /** What a gateway thread gives to a subject. */
-export interface SubjectThread {
+interface SubjectThread {
   readonly metrics: MetricsRecorder
   /** Evaluates deletions of pods. */
   readonly gate: ProtectionGate
@@ -42,7 +42,7 @@ export interface SubjectThread {
 }
 
 /** What the main thread gives to a subject. */
-export interface SubjectMain {
+interface SubjectMain {
   readonly config: Config
   /** undefined = the objects are files. */
   readonly client: ObjectClient | undefined
@@ -55,7 +55,7 @@ export interface SubjectMain {
   readonly log: Logger
 }
 
-export interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'news' | 'clock' | 'log'> {
+interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'news' | 'clock' | 'log'> {
   readonly client: ObjectClient
   /** The name of this process. */
   readonly replica: string
@@ -63,7 +63,7 @@ export interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'news' | 'clo
   readonly clusters: { names(): Iterable<string> }
 }
 
-export interface RunningSubject extends Running {
+interface RunningSubject extends Running {
   /** Resolves when what it must know before the first request is known, or after `withinMs`. */
   known?(withinMs: number): Promise<void>
   /** Its state in /debug/config. */

@@ -4,7 +4,7 @@
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 
 /** Keyed by name: argument and answer of a call. Both are cloned in transit. */
-export type CallTypes<T> = Readonly<Record<keyof T, { readonly argument: unknown; readonly answer: unknown }>>
+type CallTypes<T> = Readonly<Record<keyof T, { readonly argument: unknown; readonly answer: unknown }>>
 type NameOf<T> = keyof T & string
 export type ArgumentOf<T extends CallTypes<T>, K extends NameOf<T>> = T[K]['argument']
 export type AnswerOf<T extends CallTypes<T>, K extends NameOf<T>> = T[K]['answer']
@@ -15,7 +15,7 @@ export type CallHandlers<T extends CallTypes<T>> = {
 }
 
 /** An answer, with the name of its call. */
-export type NamedAnswer<T extends CallTypes<T>> = {
+type NamedAnswer<T extends CallTypes<T>> = {
   [K in NameOf<T>]: { readonly name: K; readonly answer: AnswerOf<T, K> }
 }[NameOf<T>]
 
@@ -55,7 +55,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface CallsOptions<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs>> {
+interface CallsOptions<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs>> {
   readonly post: (message: CallMessage<Ours> | AnswerMessage<Theirs>) => void
   readonly handlers: CallHandlers<Theirs>
   /**

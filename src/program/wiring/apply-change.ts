@@ -12,7 +12,7 @@ import type { Clock } from '../../kit/api/ports.ts'
 import { inStep } from '../../kit/io/stalls/steps.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 
-export interface ConfigChangesDeps {
+interface ConfigChangesDeps {
   readonly clusters: Pick<ClusterTable, 'generation' | 'size'>
   readonly controller: UpstreamClustersController
   readonly rights: Pick<UpstreamRights, 'change'>
@@ -24,7 +24,7 @@ export interface ConfigChangesDeps {
 }
 
 /** The last change in force in all threads. */
-export interface ConfigInForce {
+interface ConfigInForce {
   readonly problems: readonly SourceError[]
   /** Milliseconds since the epoch; 0 = no change is in force yet. */
   readonly appliedAtMs: number
@@ -34,10 +34,7 @@ export interface ConfigInForce {
  * @param generations metadata.generation in force of each cluster: one map that is kept current
  * @param changed clusters that may differ from the last call; absent = any
  */
-export type AppliedListener = (
-  generations: ReadonlyMap<string, number>,
-  changed: ReadonlySet<string> | undefined,
-) => void
+type AppliedListener = (generations: ReadonlyMap<string, number>, changed: ReadonlySet<string> | undefined) => void
 
 export class ConfigChanges {
   readonly #deps: ConfigChangesDeps

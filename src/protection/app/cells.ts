@@ -20,7 +20,7 @@ import {
 import type { ProtectionMetrics } from '../metrics/metrics.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
 
-export interface ProtectionCellsDeps {
+interface ProtectionCellsDeps {
   /** Holds the PodProtectors and the Leases. */
   readonly core: ObjectClient
   /** No other process writes there, so no leader election is needed. */

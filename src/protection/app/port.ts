@@ -21,7 +21,7 @@ import { keyPairFiles, readKeyPair, requireFiles, writeKeyPair } from '../../pki
 import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
 import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
 
-export interface ProtectionPortOptions {
+interface ProtectionPortOptions {
   readonly listen: ListenAddress
   /** Names and addresses by which kube-apiservers reach it (--control-host): `portcullis.portcullis-system.svc`. */
   readonly hosts: readonly string[]

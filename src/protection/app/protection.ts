@@ -42,7 +42,7 @@ import type { ProtectionPort } from './port.ts'
 import { type ProtectorRows, protectorRows } from './protector-rows.ts'
 import { createWebhook, type WebhookDeps } from './webhook.ts'
 
-export interface ProtectionDeps {
+interface ProtectionDeps {
   readonly config: Config
   /** The object plane's client; undefined if objects are files. */
   readonly client: ObjectClient | undefined

@@ -48,7 +48,7 @@ import {
 
 const POOL = 'podprotector-update'
 
-export interface ProtectionMetricsOptions {
+interface ProtectionMetricsOptions {
   /** Adds a namespace label: as many series as there are namespaces. Default false. */
   readonly byNamespace?: boolean
   /** Adds a user label; `system:node:*` counts as `system:node`. Default false. */
@@ -60,7 +60,7 @@ export interface ProtectionMetricsOptions {
 }
 
 /** Current lengths of the work queues. */
-export interface WorkQueued {
+interface WorkQueued {
   /** PodProtectors with pending writes. */
   readonly writing: number
   /** Workloads waiting for the generator. */
@@ -69,7 +69,7 @@ export interface WorkQueued {
   readonly cells: ReadonlyMap<string, number>
 }
 
-export interface WebhookAnswered {
+interface WebhookAnswered {
   /** '' = an unknown cell. */
   readonly cell: string
   readonly cause: string

@@ -20,7 +20,7 @@ export interface LiveProtector {
 }
 
 /** @param gone it was deleted */
-export type ProtectorListener = (live: LiveProtector, gone: boolean) => void
+type ProtectorListener = (live: LiveProtector, gone: boolean) => void
 
 export class ProtectorTable {
   /** Whether all were listed once: until then, no pod can be assumed to have no protector. */

@@ -23,7 +23,7 @@ export interface WebhookDecision {
   readonly audit: Readonly<Record<string, string>>
 }
 
-export interface WebhookRefusal {
+interface WebhookRefusal {
   /** Its code goes to the client. */
   readonly reason: StatusReason
   readonly message: string

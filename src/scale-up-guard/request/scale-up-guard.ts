@@ -10,7 +10,7 @@ import type { GuardedRaise, ScaleUpGuardTable } from '../state/scale-up-guards.t
 /** In details.causes of the refusal. */
 const BACKOFF_CAUSE = 'NodeGroupBackoff'
 
-export interface ScaleUpGuardFilterDeps {
+interface ScaleUpGuardFilterDeps {
   /** Node groups that the autoscaler may not scale up at the moment. */
   readonly guards: ScaleUpGuardTable
   /** A write to the replicas of a node group in backoff. */

@@ -16,7 +16,7 @@ import { countOf } from '../core/rank/replica-set-pods.ts'
 import { OWN_COST_ANNOTATION, ownCost, podCost, withoutCost } from '../core/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
 
-export interface CostSweeperDeps {
+interface CostSweeperDeps {
   clusters(): Iterable<string>
   /** Connects as the gateway itself. */
   connect(cluster: string): ClosableClient

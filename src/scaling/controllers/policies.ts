@@ -23,7 +23,7 @@ import type { LastScaleDown, PolicyCondition, ScaleDownPolicyStatus } from '../a
 import { SCALE_DOWN_POLICIES } from '../api/scale-down-policy-kind.ts'
 import { type CompiledScaleDownPolicy, type ReadPolicy, readScaleDownPolicy } from '../core/victim-choice/policy.ts'
 
-export interface ScaleDownPolicyDeps {
+interface ScaleDownPolicyDeps {
   /** API server of the objects. */
   readonly client: ObjectClient
   /** The name of this process, for Events. */

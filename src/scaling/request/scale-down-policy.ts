@@ -25,7 +25,7 @@ const TAKE_BACK_MS = 10_000
 /** Pods named per warning. */
 const MAX_NAMED = 5
 
-export interface ScaleDownPolicyFilterDeps {
+interface ScaleDownPolicyFilterDeps {
   readonly policies: ScaleDownPolicies
   /** Takes the outcome of a scale-down. */
   report(report: ScaleDownReport): void

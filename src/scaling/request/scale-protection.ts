@@ -38,7 +38,7 @@ const LEDGER_TIMEOUT_MS = 5_000
 /** The controller may act this much later; if pods' ages change order within that time, the victims are uncertain. */
 const WINDOW_MS = 60_000
 
-export interface ScaleProtectionDeps {
+interface ScaleProtectionDeps {
   /** Asks PodProtectors about the pods that go. */
   readonly gate: ProtectionGate
   readonly policies: ScaleDownPolicies

@@ -15,7 +15,7 @@ export interface StorePosition {
   readonly historyBytes: number
 }
 
-export interface StoreHistoryLimits {
+interface StoreHistoryLimits {
   /** Keeps this many revisions, and everything younger than `ageMs`, whichever is more. */
   readonly revisions: number
   readonly ageMs: number

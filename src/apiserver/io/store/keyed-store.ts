@@ -8,7 +8,7 @@ import { keyId, readExistingKey, readStoreKey, syncDirectory } from './key.ts'
 import { WrongStoreKey } from './open.ts'
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from './store.ts'
 
-export interface KeyedStoreOptions extends Omit<SqliteStoreOptions, 'key'> {
+interface KeyedStoreOptions extends Omit<SqliteStoreOptions, 'key'> {
   /** Created if it does not exist, unless `existing`. */
   readonly keyFile: string
   /** Whether the key must already exist. Default false. */

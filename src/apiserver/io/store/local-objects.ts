@@ -21,7 +21,7 @@ import { readTextFile } from '../../../pki/io/pki-files.ts'
 import { openKeyedStore } from './keyed-store.ts'
 import { lockStore, StoreInUse } from './lock.ts'
 
-export interface Created {
+interface Created {
   /** The resulting object: a different one if the name was taken. */
   readonly object: JsonObject
   /** False: the name was taken. */

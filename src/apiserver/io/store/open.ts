@@ -13,7 +13,7 @@ import { columnBody, columnInteger, onlyRow, singleValue } from './values.ts'
 
 export const IN_MEMORY = ':memory:'
 /** Incremented with every table change that an older version could not read. */
-export const SCHEMA_VERSION = 2
+const SCHEMA_VERSION = 2
 /** In the file header, "Prtc": distinguishes a store from other SQLite databases (sqlite.org/pragma.html#pragma_application_id). */
 const APPLICATION_ID = 0x50727463
 const KEY_CHECK = 'portcullis store key'
@@ -45,7 +45,7 @@ INSERT INTO store VALUES (1, ${SCHEMA_VERSION}, 1, 0, NULL);
 PRAGMA application_id = ${APPLICATION_ID};
 `
 
-export interface OpenDatabase {
+interface OpenDatabase {
   readonly db: DatabaseSync
   /** undefined for an in-memory store. */
   readonly lock: FileLock | undefined

@@ -12,7 +12,7 @@ import { StoreInUse } from './lock.ts'
 import { openDatabase, sealKeyCheck } from './open.ts'
 import { resealBodies } from './reseal.ts'
 
-export interface RotationOptions {
+interface RotationOptions {
   /** The store; it must exist, and must not be open. */
   readonly file: string
   /** Its current key; replaced by the new one unless `newKeyFile` is given. */
@@ -25,7 +25,7 @@ export interface RotationOptions {
 
 export type RotationStep = 'opened' | 'key made' | 'written' | 'committed' | 'adopted' | 'cleaned'
 
-export interface Rotation {
+interface Rotation {
   /** Number of re-encrypted bodies: Secrets and objects with keys, including history. */
   readonly bodies: number
   readonly keyId: string

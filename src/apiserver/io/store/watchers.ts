@@ -3,7 +3,7 @@
 
 import type { StoreEvent } from '../../api/object-store.ts'
 
-export interface PastEvents {
+interface PastEvents {
   /** Events of a resource (and a namespace, unless '') after a revision, oldest first, at most one page. */
   after(resource: string, namespace: string, revision: number): readonly StoreEvent[]
 }

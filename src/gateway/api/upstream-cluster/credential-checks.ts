@@ -21,7 +21,7 @@ export const SERVING_SECRETS = { keyData: 'keyRef', certData: 'certRef', clientC
 export type ServerScheme = '' | 'http' | 'https'
 
 /** How secret bytes are checked. */
-export interface MaterialChecks {
+interface MaterialChecks {
   readonly pem: PemChecks
   /** Whether references may name files. */
   readonly fileReferences: boolean

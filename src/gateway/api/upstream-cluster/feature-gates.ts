@@ -5,7 +5,7 @@ import { shown } from '../../../kit/api/validation/field-errors.ts'
 import { nearestName } from '../../../kit/api/validation/nearest-name.ts'
 import { FEATURE_GATES } from './upstream-cluster.ts'
 
-export interface FeatureGates {
+interface FeatureGates {
   /** Enabled gates. */
   readonly enabled: ReadonlySet<string>
   /** Errors in the text, one sentence each; invalid parts enable nothing. */

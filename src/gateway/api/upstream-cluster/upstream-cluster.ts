@@ -54,7 +54,7 @@ export type AccessControl = Given<'accessControl'>
 /** All given fields must match; within a field one entry is enough. */
 export type AccessRule = NonNullable<AccessControl['allow']>[number]
 /** What the gateway divides among users under contention. */
-export type ClusterShares = Given<'shares'>
+type ClusterShares = Given<'shares'>
 /** All given fields must match; within a field one entry is enough. */
 export type ShareWeight = NonNullable<ClusterShares['weights']>[number]
 export type Degrade = Given<'degrade'>

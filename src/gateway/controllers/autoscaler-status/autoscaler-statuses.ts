@@ -10,7 +10,7 @@ import type { CompiledAutoscaler, CompiledCluster } from '../../core/cluster/com
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { FollowedStatus, slimConfigMap } from './followed-status.ts'
 
-export interface AutoscalerStatusesDeps {
+interface AutoscalerStatusesDeps {
   /** Clusters in force. */
   readonly clusters: {
     names(): Iterable<string>

@@ -17,7 +17,7 @@ import type { ClusterTable } from '../../state/clusters.ts'
 import type { SharedFlow } from '../../state/flow-tables.ts'
 import { createKeeper, type FlowKeeper, type SharedLimitStatus, type Tick } from './global-limit-flows.ts'
 
-export interface GlobalLimitsDeps {
+interface GlobalLimitsDeps {
   readonly clusters: ClusterTable
   readonly redis: RedisLimits
   /** Unique name of this process among all replicas; different after a restart. */
@@ -40,7 +40,7 @@ export interface KeptPart {
   current(current: boolean): void
 }
 
-export interface GlobalLimitsStatus {
+interface GlobalLimitsStatus {
   /** Address of Redis, as configured. */
   readonly redis: string
   /** The master that takes the commands, `host:port`; '' = unknown. */

@@ -21,7 +21,7 @@ const EARLIEST_SECOND = 0.5
 /** A probe follows a broken connection after this delay, so that many broken connections cause one probe. */
 const REPROBE_DELAY_MS = 100
 
-export interface ProbeEvents {
+interface ProbeEvents {
   /**
    * The API server itself answered, with any status; not called if a proxy may have set the date.
    * @param date its header field `Date`

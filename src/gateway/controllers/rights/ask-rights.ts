@@ -15,7 +15,7 @@ export type RightsAnswer =
   | { readonly kind: 'unanswered'; readonly message: string }
 
 /** POSTs a body to a path as the gateway. Rejects if there is no answer. */
-export type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
+type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
 
 const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const IDENTITY_PATH = '/apis/authentication.k8s.io/v1/selfsubjectreviews'

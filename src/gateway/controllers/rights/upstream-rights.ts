@@ -34,7 +34,7 @@ export interface UpstreamRights {
   stop(): void
 }
 
-export interface UpstreamRightsDeps {
+interface UpstreamRightsDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly upstreams: Pick<Upstreams, 'get'>
   readonly clock: Clock
@@ -46,7 +46,7 @@ export interface UpstreamRightsDeps {
   readonly pace?: Partial<RightsPace>
 }
 
-export interface RightsPace {
+interface RightsPace {
   /** Between two checks while nothing is missing. Default 5 min: a revoked right breaks requests, which triggers a check. */
   readonly everyMs: number
   /** Longest wait between two checks while something is missing, since an operator is likely to fix it. Default 15 s. */

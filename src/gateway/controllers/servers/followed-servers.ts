@@ -20,7 +20,7 @@ import { FollowedSlices } from './followed-slices.ts'
 import type { FollowedServerState, LookUpCounts } from './server-state.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
 
-export interface FollowedServersDeps {
+interface FollowedServersDeps {
   /** Never rejects. */
   lookUp(name: string): Promise<LookedUp>
   /** A new client of the cluster itself, with the gateway's own credential. */

@@ -14,7 +14,7 @@ import type { LiveCluster } from '../../state/clusters.ts'
 import type { FollowedServerState, LookUpCounts } from './server-state.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
 
-export interface FollowedSlicesDeps {
+interface FollowedSlicesDeps {
   readonly cluster: string
   readonly client: ClosableClient
   readonly clusters: { get(name: string): LiveCluster | undefined }

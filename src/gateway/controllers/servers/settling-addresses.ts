@@ -3,7 +3,7 @@
 import type { Clock } from '../../../kit/api/ports.ts'
 import { addressesInForce } from '../../core/endpoints/resolution.ts'
 
-export interface SettlingDeps {
+interface SettlingDeps {
   /** Stands for what was in use before anything was known; may be among the addresses in force. */
   readonly before: string
   isHealthy(address: string): boolean

@@ -57,7 +57,7 @@ export interface ClusterStatusDeps {
   readonly pace?: Partial<StatusPace>
 }
 
-export interface StatusPace {
+interface StatusPace {
   /** Concurrent writes. Default 8. */
   readonly writes: number
   /** Between two writes of one cluster. Default 1 s. */

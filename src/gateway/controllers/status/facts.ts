@@ -30,7 +30,7 @@ export interface LiveClusters {
   get(name: string): LiveCluster | undefined
 }
 
-export interface GatheringDeps {
+interface GatheringDeps {
   readonly clusters: LiveClusters
   readonly clock: Clock
   /** The gateway's rights in a cluster. */

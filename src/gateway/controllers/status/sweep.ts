@@ -14,7 +14,7 @@ import { statusOf } from './objects.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
 
 /** The state that a sweep reads. */
-export interface LiveState {
+interface LiveState {
   readonly clusters: LiveClusters
   readonly clock: Clock
   rights(cluster: string): ClusterRights
@@ -25,7 +25,7 @@ export interface LiveState {
   autoscaler?(cluster: string): AutoscalerFact | undefined
 }
 
-export interface StatusSweepDeps {
+interface StatusSweepDeps {
   readonly live: LiveState
   known(): ReadonlyMap<string, KnownCluster>
   /** Duration of a sweep, in which `step` is called SWEEP_SLICES times. */

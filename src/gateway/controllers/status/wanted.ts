@@ -8,7 +8,7 @@ import { problemMessage } from '../../core/status/messages.ts'
 import type { StatusFacts } from '../../core/status/status-facts.ts'
 
 /** The replica that writes. */
-export interface StatusAuthor {
+interface StatusAuthor {
   readonly replica: string
   readonly threads: number
   readonly leads: boolean

@@ -16,7 +16,7 @@ export interface LookupKey {
   localPort: number
 }
 
-export interface LookupResult {
+interface LookupResult {
   cluster: CompiledCluster
   /** The request target for upstream: without the path prefix, in origin-form. */
   target: string

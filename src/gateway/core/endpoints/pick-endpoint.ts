@@ -33,7 +33,7 @@ export interface PickContext {
 }
 
 /** Index into `candidates`; -1 when none can take the request. */
-export type PickEndpoint = (candidates: readonly EndpointView[], context: PickContext) => number
+type PickEndpoint = (candidates: readonly EndpointView[], context: PickContext) => number
 
 /** Rounding error of rescaled lags: a smaller lag counts as 0. */
 const ROUNDING = 1e-6

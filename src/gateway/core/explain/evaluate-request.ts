@@ -87,7 +87,7 @@ export interface Evaluation {
 }
 
 /** `limits`: of a cluster. `moment`: the wall clock for the expiry of a degrade mode, the monotonic one for rates. */
-export interface EvaluationContext {
+interface EvaluationContext {
   readonly index: ClusterIndex
   /** Known list sizes of a cluster. Default: unknown. */
   readonly lists?: (cluster: string) => ListSizes | undefined

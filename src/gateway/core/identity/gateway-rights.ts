@@ -19,7 +19,7 @@ export interface GatewayRight {
 }
 
 /** The parts of a CompiledCluster that decide which rights are needed. */
-export interface RightsScope {
+interface RightsScope {
   readonly protection:
     | { readonly aggregation: { readonly updateTrigger: { readonly namespace: string } | undefined } }
     | undefined

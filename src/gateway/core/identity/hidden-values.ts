@@ -12,7 +12,7 @@ const MAX_PIECES = 2_097_152
 const FILTER_BITS = 22
 
 /** Thrown if there are too many secrets to search for. */
-export class TooManySecrets extends Error {
+class TooManySecrets extends Error {
   constructor() {
     super(`more than ${MAX_PIECES} pieces of secrets would have to be looked for, so that nothing is shown`)
     this.name = 'TooManySecrets'

@@ -28,7 +28,7 @@ const TAKEN = 1
 const OVERFLOWS = 2
 
 /** Totals over all users of a limit. */
-export interface UserTotals {
+interface UserTotals {
   inFlight: number
   watches: number
   /** Tokens of the user with the fewest. */

@@ -23,10 +23,10 @@ const MEAN_WEIGHT = 0.25
 export type ListKey = Pick<ListSize, 'apiGroup' | 'resource' | 'namespace' | 'shape'>
 
 /** Without the selector shape, which is computed only where it matters. */
-export type ListedResource = Omit<ListKey, 'shape'>
+type ListedResource = Omit<ListKey, 'shape'>
 
 /** What a response reveals. 0 = unknown. */
-export interface ListSeen {
+interface ListSeen {
   /** Size of the whole list; a lower bound if `partial`. */
   readonly bytes: number
   readonly partial: boolean

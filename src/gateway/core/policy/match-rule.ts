@@ -16,7 +16,7 @@ export function combinedResource(info: RequestInfo): string {
 }
 
 /** `ruleMatches` for callers that check many rules: `combined` is combinedResource(info). */
-export function matchesCombined(
+function matchesCombined(
   rule: CompiledRule,
   info: RequestInfo,
   combined: string,

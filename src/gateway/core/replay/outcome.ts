@@ -6,7 +6,7 @@ import type { LogEntry } from './log-entry.ts'
 
 type Asked = AlsoAsked['filter']
 
-export interface ReplayOutcome {
+interface ReplayOutcome {
   /** RefusalReason; '' = forwarded. */
   readonly refused: string
   /** The rule or limit that refuses it, or ''. */

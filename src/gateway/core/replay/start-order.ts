@@ -8,7 +8,7 @@ import type { LogEntry } from './log-entry.ts'
 /** Longer than kube-apiserver lets a request run that is not long-running (--request-timeout, one minute). */
 export const WINDOW_MS = 70_000
 /** Maximum number of buffered requests: bounds memory. */
-export const MAX_KEPT = 100_000
+const MAX_KEPT = 100_000
 
 export interface Ordered {
   readonly entry: LogEntry

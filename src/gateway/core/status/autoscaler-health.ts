@@ -9,7 +9,7 @@ import { isBackedOff, isUnhealthy } from '../autoscaler-status/report.ts'
 import { joinedMessages } from './messages.ts'
 import type { AutoscalerFact } from './status-facts.ts'
 
-export interface AutoscalerVerdict {
+interface AutoscalerVerdict {
   readonly status: 'True' | 'False' | 'Unknown'
   /** Healthy, Backoff, Unhealthy, Initializing, Stale, NotFound, Unreadable, Unreachable, Pending. */
   readonly reason: string

@@ -78,7 +78,7 @@ export function replicaLease(replica: string, namespace: string, now: string, ad
 }
 
 /** A replica, as described by its Lease. */
-export interface ReplicaLease {
+interface ReplicaLease {
   readonly replica: string
   readonly renewTime: string
   readonly durationMs: number

@@ -9,7 +9,7 @@ import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import { makePrivateDirectory } from '../../../pki/io/pki-files.ts'
 import { type LastGood, openFile, sealFile, sealRecord } from './format.ts'
 
-export interface LastGoodFileOptions {
+interface LastGoodFileOptions {
   readonly dir: string
   readonly name: string
   /** lastGoodKey(). */

@@ -7,7 +7,7 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 
-export interface LastGoodHeader {
+interface LastGoodHeader {
   /** Identifies the server and which of its states this is: a file from another one is rejected. */
   readonly source: string
   /** When the state was known to be current, milliseconds since the epoch. */
@@ -20,7 +20,7 @@ export interface LastGood extends LastGoodHeader {
 }
 
 /** @param refused why the file is unusable, for the log */
-export type Opened = { readonly state: LastGood } | { readonly refused: string }
+type Opened = { readonly state: LastGood } | { readonly refused: string }
 
 export const FORMAT_VERSION = 1
 const MAGIC = Buffer.from('PCLG', 'latin1')

@@ -7,7 +7,7 @@ import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { LastGoodFile } from './file.ts'
 import type { LastGood } from './format.ts'
 
-export interface LastGoodKeeperOptions {
+interface LastGoodKeeperOptions {
   readonly file: LastGoodFile
   /** For metrics and the log. */
   readonly name: string

@@ -7,7 +7,7 @@ import type { FollowEvents, Following, ObjectClient } from '../../../kube/api/ob
 import { type ResourceKind, resourceName } from '../../../kube/api/resource-kind.ts'
 import type { LastGoodKeeper } from './keeper.ts'
 
-export interface KeptFollowOptions {
+interface KeptFollowOptions {
   readonly client: ObjectClient
   readonly keeper: LastGoodKeeper
   /** Followed in all namespaces, and unfiltered. */

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { Places } from '../../../kit/core/places/places.ts'
 import { addressSource } from '../../../kit/core/shares/call-source.ts'
 
-export interface ConnectionBounds {
+interface ConnectionBounds {
   /** Over all addresses; at least 2. */
   readonly total: number
   /** Per IPv4 address, or IPv6 /64 network. */

@@ -9,7 +9,7 @@ import { type SharedContextOptions, sharedSecureContext } from './secure-context
 import type { AddressContext, ServingPair } from './tls-contexts.ts'
 import { DEFAULT_TLS_POLICY, type TlsPolicy } from './tls-policy.ts'
 
-export interface ControlListenerOptions {
+interface ControlListenerOptions {
   readonly host: string
   /** 0 = any. */
   readonly port: number

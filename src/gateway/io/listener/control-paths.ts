@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 
-export interface ControlPaths {
+interface ControlPaths {
   readonly dir: string
   /** CA, certificates, the token key, admin.kubeconfig. */
   readonly pki: string

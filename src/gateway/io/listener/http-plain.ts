@@ -48,7 +48,7 @@ export interface PlainResponse extends ResponseHead {
 }
 
 /** A response whose length is not known in advance. */
-export interface StreamedResponse extends ResponseHead {
+interface StreamedResponse extends ResponseHead {
   /** Writes the body; the response ends when it resolves, and is cut off when it rejects. It must end when the request's signal aborts. */
   stream(out: StreamOut): Promise<void>
 }

@@ -21,7 +21,7 @@ const LINE_FEED = 0x0a
 const NOTHING = Buffer.alloc(0)
 
 /** Accounts for what the parser keeps. */
-export interface CountedHead {
+interface CountedHead {
   readonly head: Http1OpenHead
   /** Out of memory for it: the connection must end. */
   onNoRoom(refusal: Refusal): void

@@ -15,7 +15,7 @@ import { Http1OpenHead } from './http1-open-head.ts'
 import { type Http1Connection, Http1Stream } from './http1-stream.ts'
 import { UpgradeAnswer } from './http1-upgrade-answer.ts'
 
-export interface Http1ServerLimits {
+interface Http1ServerLimits {
   readonly maxHeaderBytes: number
   /** Limit of pipelined requests awaiting a response: at the limit, the next one is the connection's last. */
   readonly maxConcurrentStreams: number

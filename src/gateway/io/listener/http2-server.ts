@@ -11,7 +11,7 @@ import type { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
 import { Http2Socket } from '../socket/http2-socket.ts'
 import { type Unread, unreadOutput } from '../socket/unread-output.ts'
 
-export interface Http2ServerLimits {
+interface Http2ServerLimits {
   /** SETTINGS_MAX_CONCURRENT_STREAMS. */
   readonly maxConcurrentStreams: number
   /** Maximum header list size accepted, bytes. */

@@ -7,7 +7,7 @@ import { Places } from '../../../kit/core/places/places.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 
 /** As named in metrics. */
-export type ConnectionLimit = 'connections' | 'unauthenticated-connections'
+type ConnectionLimit = 'connections' | 'unauthenticated-connections'
 
 export interface OpenConnectionsOptions {
   /** Users and strangers together; 0 = unlimited. */

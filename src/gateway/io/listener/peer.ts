@@ -9,7 +9,7 @@ import type { ConnectionEnds } from './connection-ends.ts'
 let nextPeerId = 1
 
 /** The connection below the requests. */
-export interface PeerConnection {
+interface PeerConnection {
   drain(): boolean
   /** The first request was authenticated. */
   authenticated(charge: Charge): void

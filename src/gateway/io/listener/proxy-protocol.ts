@@ -38,7 +38,7 @@ export type ProxyOutcome =
 const MAX_AWAITING = 4096
 
 /** @param counted whether the connection counts against its address: not a load balancer's own */
-export type Deliver = (socket: Socket, ends: ConnectionEnds, counted: boolean) => void
+type Deliver = (socket: Socket, ends: ConnectionEnds, counted: boolean) => void
 
 export class ProxyProtocol {
   readonly #options: ProxyProtocolOptions

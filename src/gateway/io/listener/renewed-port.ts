@@ -20,7 +20,7 @@ const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
 const CLOSE_LOOK_MS = 10
 
 /** The certificate a port presents, and the CA it verifies clients with. */
-export interface PortCertificates {
+interface PortCertificates {
   readonly serving: ServingPair
   /** PEM; a bundle if CAs overlap. */
   readonly clientCA: string
@@ -34,7 +34,7 @@ export interface RenewedPort {
   close(withinMs: number): Promise<void>
 }
 
-export interface RenewedPortOptions {
+interface RenewedPortOptions {
   readonly listen: ListenAddress
   /** The flag that sets the address. */
   readonly flag: string

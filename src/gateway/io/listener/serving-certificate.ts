@@ -17,7 +17,7 @@ import {
 } from '../../../pki/io/pki.ts'
 import { readKeyPair, writeKeyPair } from '../../../pki/io/pki-files.ts'
 
-export interface ServingCertificate extends KeyPair {
+interface ServingCertificate extends KeyPair {
   /** Whether this call created it. */
   readonly generated: boolean
 }

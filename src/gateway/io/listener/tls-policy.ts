@@ -4,7 +4,7 @@ import type { SecureContextOptions } from 'node:tls'
 
 /** Values of `--tls-min-version`; kube-apiserver's VersionTLS10 and VersionTLS11 are no longer offered (RFC 8996). */
 export const TLS_VERSIONS = ['VersionTLS12', 'VersionTLS13'] as const
-export type TlsVersion = (typeof TLS_VERSIONS)[number]
+type TlsVersion = (typeof TLS_VERSIONS)[number]
 
 /** kube-apiserver's preferred TLS 1.2 values of `--tls-cipher-suites` (Go, crypto/tls), mapped to OpenSSL's names. */
 const SUITES: ReadonlyMap<string, string> = new Map([

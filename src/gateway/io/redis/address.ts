@@ -8,7 +8,7 @@
 
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 
-export interface RedisNode {
+interface RedisNode {
   /** A name or an address, IPv6 without brackets. */
   readonly host: string
   readonly port: number

@@ -17,7 +17,7 @@ export interface RedisCredentials {
 }
 
 /** File names; '' = none. */
-export interface RedisFiles {
+interface RedisFiles {
   readonly redisPasswordFile: string
   readonly redisSentinelPasswordFile: string
   readonly redisCaFile: string

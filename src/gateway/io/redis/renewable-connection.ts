@@ -4,7 +4,7 @@
 import type { Logger } from '../../../kit/api/ports.ts'
 import { connectRedis, type OpenRedis, type RedisConnection, type RedisOptions } from './client.ts'
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** Called for each connection before it is used. */
   prepare(connection: RedisConnection): void
   /** Only for the connection in use. */

@@ -13,7 +13,7 @@ export type AccessReviewResult =
   /** `retryAfterSeconds`: above 0 if the gateway itself held the review back. */
   | { readonly kind: 'unavailable'; readonly message: string; readonly retryAfterSeconds: number }
 
-export interface AccessQuery {
+interface AccessQuery {
   readonly cluster: string
   readonly epoch: number
   readonly user: UserInfo

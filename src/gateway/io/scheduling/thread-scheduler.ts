@@ -9,7 +9,7 @@ import { type Account, Accounts, type Waiter } from '../../core/thread-time/acco
 import { FairQueue, OWED_PAUSE_MS } from '../../core/thread-time/fair-queue.ts'
 
 /** Longest piece of work while other sources are active: they wait for a few of them at most. Milliseconds. */
-export const SLICE_MS = 0.5
+const SLICE_MS = 0.5
 /** The same if the source is alone. */
 export const LONG_SLICE_MS = 4
 /**
@@ -31,7 +31,7 @@ const BULK_PART = 0.25
 const READS_PER_ITERATION = 2
 
 /** Output of connections, written once per turn. */
-export interface Outputs {
+interface Outputs {
   /** Writes from `nowMs` until `untilMs`. @returns whether output is left */
   flush(nowMs: number, untilMs: number): boolean
 }

@@ -25,7 +25,7 @@ export interface ReleaseTerms {
 }
 
 /** `named`: to this UpstreamCluster. `all`: to all of them, in the way that ends with the next minor version. `none`: it must not refer to it. */
-export type Release = 'named' | 'all' | 'none'
+type Release = 'named' | 'all' | 'none'
 
 /**
  * @param name `namespace/name`

@@ -14,7 +14,7 @@ export interface UsableSecret extends KnownSecretData {
   readonly withheld?: boolean
 }
 
-export interface UsableSecretsOptions {
+interface UsableSecretsOptions {
   readonly client: ObjectClient
   readonly log: Logger
   /** The state of these (`namespace/name`) changed. */

@@ -68,7 +68,7 @@ function flushSome(sockets: Fifo<Http2Socket>, untilMs: number, startMs: number)
 threadScheduler.setOutputs({ flush: flushDirty })
 
 /** Who pays for the connection, as far as known. */
-export interface Payer {
+interface Payer {
   readonly charge: Charge
 }
 

@@ -22,7 +22,7 @@ import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
-export interface Http1PoolOptions {
+interface Http1PoolOptions {
   /** `https://host:port` or `http://host:port`. */
   readonly origin: string
   readonly tls: {
@@ -41,7 +41,7 @@ export interface Http1PoolOptions {
 
 /** Connections of each kind, one request each: long-running requests keep theirs. */
 export const MAX_HTTP1_CONNECTIONS = 256
-export const MAX_HTTP1_LONG_RUNNING = 1024
+const MAX_HTTP1_LONG_RUNNING = 1024
 /** Extra connections for sources below their share while all regular ones are taken: for short and long-running requests each. */
 export const MAX_HTTP1_SPARE = 64
 /** For requests that must never wait. */

@@ -11,7 +11,7 @@ import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier, WaitingStream } from './waiting.ts'
 
-export interface Http2Connector {
+interface Http2Connector {
   /** A socket that negotiated h2, or an error. */
   connect(): Promise<Duplex>
   /** Accounts for incoming heads, per connection. Default: unlimited memory. */

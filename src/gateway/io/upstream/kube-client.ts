@@ -13,7 +13,7 @@ import type { KubeAccess } from '../../../kube/io/config-access.ts'
 import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
 
 /** The needed part of a LiveCluster (src/gateway/state/clusters.ts). */
-export interface UpstreamView {
+interface UpstreamView {
   readonly compiled: { readonly name: string; readonly client: CompiledClient }
   readonly endpoints: {
     readonly all: readonly UpstreamEndpointView[]
@@ -22,7 +22,7 @@ export interface UpstreamView {
   }
 }
 
-export interface UpstreamEndpointView {
+interface UpstreamEndpointView {
   readonly url: string
   readonly enabled: boolean
   readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
@@ -30,7 +30,7 @@ export interface UpstreamEndpointView {
   readonly compiled?: { readonly of?: { readonly name: string } }
 }
 
-export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
+interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
   /** undefined = the server is named by the person who starts the program. */

@@ -28,7 +28,7 @@ export interface SpareStreams extends Carrier {
 }
 
 /** Why a request waits. */
-export interface WaitReason {
+interface WaitReason {
   readonly limit: WaitLimit
   /** Expected wait of a new request; 0 = unknown. */
   readonly likelySeconds: number

@@ -25,7 +25,7 @@ export interface PoolDescription extends EndpointConnections {
 }
 
 /** The counters of connections. */
-export interface UpstreamCounting {
+interface UpstreamCounting {
   /** Shared by all HTTP/2 connections. */
   readonly http2Upstreams: Http2Counters
   /** Counters of the connections to one endpoint; the same object each time. */

@@ -10,7 +10,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Authenticated } from '../exchange/identity.ts'
 import { refuseUnanswered, reviewCall } from './kube-review.ts'
 
-export type Right =
+type Right =
   | { readonly kind: 'allowed' }
   /** Or the caller has to retry. */
   | { readonly kind: 'denied'; readonly refusal: Refusal }

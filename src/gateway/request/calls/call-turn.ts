@@ -47,7 +47,7 @@ export function longestWaitMs(timeoutMs: number): number {
 }
 
 /** Varies by kind of turn. */
-export interface TurnRules {
+interface TurnRules {
   /** The current rate. */
   rate(): CallRate
   /** Error message when no turn was granted. @param atMost see `Turn.refused` */
@@ -55,7 +55,7 @@ export interface TurnRules {
 }
 
 /** Clock and random numbers, injected. */
-export interface TurnWorld {
+interface TurnWorld {
   readonly clock: Pick<Gateway['clock'], 'monotonic'>
   random(): number
 }

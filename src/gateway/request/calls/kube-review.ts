@@ -37,7 +37,7 @@ export function reviewCall(
 }
 
 /** A review that failed: no answer in time, or the gateway throttled it. */
-export interface NoAnswer {
+interface NoAnswer {
   readonly message: string
   /** 0 = it was sent, or there was no endpoint to send it to. */
   readonly retryAfterSeconds: number

@@ -48,7 +48,7 @@ export type Outcome<T> = Read<T> | { readonly kind: 'absent' }
 export type Read<T> = { readonly kind: 'found'; readonly value: T } | Unknown | Limited
 
 /** Result of a write as a dry run. */
-export type TriedWrite = Read<JsonObject> | RefusedWrite
+type TriedWrite = Read<JsonObject> | RefusedWrite
 
 export interface Collection<T> {
   readonly items: readonly T[]

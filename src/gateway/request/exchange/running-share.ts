@@ -13,7 +13,7 @@ import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
 
 /** The subset of Exchange used here. */
-export interface SharingRequest extends EndableRequest {
+interface SharingRequest extends EndableRequest {
   readonly gw: Gateway
   readonly record: { readonly userAgent: string }
   readonly monotonicMs: number

@@ -31,7 +31,7 @@ import { readSwitchedCluster, type SwitchedCluster, slimCluster } from '../recov
 
 const PHASES = ['Normal', 'Suspect', 'Degraded', 'Unknown']
 
-export interface AutoDegradeDeps {
+interface AutoDegradeDeps {
   readonly client: ObjectClient
   readonly leadership: Leading
   /** The main thread's clusters. */
@@ -43,7 +43,7 @@ export interface AutoDegradeDeps {
   readonly lookMs?: number
 }
 
-export interface AutoDegradeDescription {
+interface AutoDegradeDescription {
   readonly cluster: string
   readonly status: AutoDegradeStatus
   /** How often this replica has taken each action. */

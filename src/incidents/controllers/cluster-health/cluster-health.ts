@@ -14,7 +14,7 @@ import { AnswerWindow } from '../../core/answer-window.ts'
 import { READINESS_DEFAULTS } from '../../core/readiness.ts'
 import { NodeWatch } from './node-watch.ts'
 
-export interface ClusterHealthDeps {
+interface ClusterHealthDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined; names(): Iterable<string> }
   /** The leader watches the nodes. */
   readonly leadership: Leading

@@ -22,7 +22,7 @@ const NOT_READY_TAINTS: ReadonlySet<string> = new Set([
 /** Conditions that keep pods away when they are True. */
 const TROUBLES: ReadonlySet<string> = new Set(['DiskPressure', 'NetworkUnavailable'])
 
-export interface NodeWatchOptions {
+interface NodeWatchOptions {
   readonly cluster: string
   readonly client: ClosableClient
   /** undefined = all nodes. */

@@ -19,7 +19,7 @@ export interface Switch {
   readonly shadow: boolean
 }
 
-export type Settlement =
+type Settlement =
   /** The object already agrees. */
   | { readonly kind: 'same' }
   | { readonly kind: 'write'; readonly because: string }

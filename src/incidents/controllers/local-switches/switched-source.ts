@@ -30,7 +30,7 @@ import {
 } from '../../io/local-switches/switch-state.ts'
 import { settleSwitch } from './settle-switch.ts'
 
-export interface SwitchedSourceDeps {
+interface SwitchedSourceDeps {
   readonly source: ResourceSource
   readonly client: Pick<ObjectClient, 'get' | 'patch'>
   readonly dataDir: string

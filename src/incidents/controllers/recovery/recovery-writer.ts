@@ -19,7 +19,7 @@ export const RECOVERY_MANAGER = 'portcullis-recovery'
 /** A change of the mode. */
 export type RecoveryStep = Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>
 
-export interface RecoveryWriterDeps {
+interface RecoveryWriterDeps {
   readonly client: ObjectClient
   readonly replica: string
   readonly clock: Clock

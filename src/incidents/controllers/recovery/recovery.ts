@@ -26,7 +26,7 @@ import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery
 import { type RecoveryStep, RecoveryWriter } from './recovery-writer.ts'
 import { readSwitchedCluster, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
-export interface DegradeRecoveryDeps {
+interface DegradeRecoveryDeps {
   readonly client: ObjectClient
   /** Unique among the replicas. */
   readonly replica: string

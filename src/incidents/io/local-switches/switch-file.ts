@@ -38,7 +38,7 @@ export interface LocalSwitch {
 }
 
 /** @param error why the file is ignored, with the fix */
-export type ReadSwitch = { readonly local: LocalSwitch } | { readonly error: string }
+type ReadSwitch = { readonly local: LocalSwitch } | { readonly error: string }
 
 const MAX_BYTES = 64 * 1024
 const OTHERS_WRITE = 0o022

@@ -31,7 +31,7 @@ export interface EndedSwitch {
   readonly outcome: string
 }
 
-export interface SwitchStates {
+interface SwitchStates {
   readonly switches: readonly SwitchState[]
   /** Newest last. */
   readonly ended: readonly EndedSwitch[]

@@ -9,7 +9,7 @@ import { readTileChoice, type TileChoice } from '../../core/dashboard/choose-til
 import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../route.ts'
 import { withTag } from './assets.ts'
 
-export interface DashboardSource {
+interface DashboardSource {
   /** @param all include all replicas, not just this one */
   overview(choice: TileChoice, all: boolean): Promise<Overview>
   /** This replica's part, for the replica that merges them. */

@@ -5,7 +5,7 @@ import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/h
 import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, PLAIN_TEXT } from '../route.ts'
 import type { DashboardFiles } from './assets.ts'
 
-export interface SessionDeps {
+interface SessionDeps {
   /** Access without a session. */
   readonly access: AdminAccess
   readonly files: DashboardFiles

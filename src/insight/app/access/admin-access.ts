@@ -34,7 +34,7 @@ export const localAccess: AdminAccess = (request, route) => {
   return Promise.resolve(why === '' ? { user: NO_USER } : { refused: adminRefusalResponse(refusal(403, why)) })
 }
 
-export interface LoginDeps {
+interface LoginDeps {
   /** Current token of --admin-token-file; '' = none. */
   token(): string
   /** undefined = only the token is accepted. */

@@ -14,7 +14,7 @@ import { type AccessReviews, refusal } from './review-access.ts'
 
 const NO_CREDENTIAL = refusal(401, 'needs a bearer token, or a client certificate')
 
-export interface EmbeddedLoginDeps {
+interface EmbeddedLoginDeps {
   clientCA(): string
   authenticate(peer: Pick<Peer, 'certificate' | 'memo'>, head: HeaderList): Caller
   /** Await it first; undefined = nothing to wait for. */
@@ -40,7 +40,7 @@ export function embeddedLogin({ clientCA, authenticate, before, bindings }: Embe
   }
 }
 
-export interface ReviewedLoginDeps {
+interface ReviewedLoginDeps {
   readonly reviews: AccessReviews
   clientCA(): string
   /** Name of the gateway's own user, shared by other replicas. '' = unknown. */

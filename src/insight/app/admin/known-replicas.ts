@@ -24,7 +24,7 @@ const FRESH_MS = 5_000
 /** Each request goes to all of them; more Leases than this cannot be replicas. */
 const MAX_REPLICAS = 256
 
-export interface KnownReplicasDeps {
+interface KnownReplicasDeps {
   readonly config: Config
   /** Client for the API server that holds Leases; undefined = none does. */
   readonly client: ObjectClient | undefined

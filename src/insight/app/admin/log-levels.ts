@@ -8,13 +8,13 @@ import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../../admin/route.ts'
 import { askOthers, type Replicas } from './replicas.ts'
 
 /** The level in force. */
-export interface LogLevelState {
+interface LogLevelState {
   readonly level: LogLevel
   /** RFC 3339: when it reverts to the configured one; undefined = that is in force. */
   readonly until?: string
 }
 
-export interface LogLevelDeps {
+interface LogLevelDeps {
   /** undefined = cannot be changed: a test's logger. */
   readonly main: LeveledLogger | undefined
   /** The configured level. */

@@ -26,7 +26,7 @@ export interface Replicas {
   readonly log: Logger
 }
 
-export interface MergedRoute<T> {
+interface MergedRoute<T> {
   readonly path: string
   readonly access: RouteAccess
   /** This replica's answer; must be JSON-serializable. */
@@ -38,7 +38,7 @@ export interface MergedRoute<T> {
 }
 
 /** The forwarded part of a request. */
-export type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
+type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
 
 /** The others' answers, and which replicas did not respond. */
 export interface Gathered<T> {

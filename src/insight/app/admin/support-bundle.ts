@@ -9,7 +9,7 @@ import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Redaction } from './known-secrets.ts'
 import type { Profiles } from './profiles.ts'
 
-export interface SupportBundleDeps {
+interface SupportBundleDeps {
   readonly config: Config
   readonly version: Readonly<Record<string, unknown>>
   readonly describe: AdminState['describe']

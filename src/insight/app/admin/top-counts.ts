@@ -18,7 +18,7 @@ const WAIT_MS = 1_000
 /** Maximum age of returned numbers: each collection costs the threads a millisecond or two. */
 const FRESH_MS = 1_000
 
-export interface TopCountsDeps {
+interface TopCountsDeps {
   readonly pool: Pick<InsightThreads, 'askThreads'>
   readonly clock: Pick<Clock, 'monotonic'>
   /** Dimensions whose top ten become metrics. */

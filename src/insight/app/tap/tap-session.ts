@@ -12,9 +12,9 @@ import { type TapRequest, tapBudget } from '../../core/tap/tap-query.ts'
 import type { TapPeer } from './tap-peers.ts'
 
 /** Receives what a thread shows; the thread may show more once the result has resolved. */
-export type OnTapEvents = (events: readonly TapThreadEvent[], thread: number) => Promise<void>
+type OnTapEvents = (events: readonly TapThreadEvent[], thread: number) => Promise<void>
 
-export interface TapSessionDeps {
+interface TapSessionDeps {
   readonly request: TapRequest
   /** This replica's name. */
   readonly replica: string

@@ -4,7 +4,7 @@
 import { listOf } from '../../../kit/api/json/object-shape.ts'
 
 /** The resource of the request, as in RequestInfo. */
-export interface RecordedResource {
+interface RecordedResource {
   readonly apiGroup: string
   readonly resource: string
   readonly subresource: string

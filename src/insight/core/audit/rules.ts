@@ -27,7 +27,7 @@ export interface AuditedRequest {
 }
 
 /** The original user, not the impersonated one; '' and no groups if unauthenticated. */
-export interface AuditedUser {
+interface AuditedUser {
   readonly name: string
   readonly groups: readonly string[]
 }

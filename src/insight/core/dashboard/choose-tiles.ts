@@ -29,7 +29,7 @@ export function readTileChoice(query: { get(name: string): string | null }): Til
   }
 }
 
-export interface ChosenTiles {
+interface ChosenTiles {
   readonly tiles: readonly ClusterTile[]
   readonly matching: number
   /** Clamped to the last page. */

@@ -17,7 +17,7 @@ export const DEFAULT_QUERY: TopQuery = { by: 'user', sort: 'requests', minutes: 
 export const MAX_LIMIT = 1000
 
 /** One line for the client that lists the valid values. */
-export interface QueryProblem {
+interface QueryProblem {
   readonly problem: string
 }
 

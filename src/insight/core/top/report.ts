@@ -28,7 +28,7 @@ export interface TopNumbers {
   readonly upstreamSeconds: number
 }
 
-export interface ReportedCounts extends TopNumbers {
+interface ReportedCounts extends TopNumbers {
   /** Mean over `timedRequests`; 0 when there are none. */
   readonly latencySeconds: number
   /** Requests whose latency counts: all but long-running ones (watch, exec ...). */

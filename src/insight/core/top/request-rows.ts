@@ -6,7 +6,7 @@ import { REQUESTS, TALLY_LENGTH, TALLY_WIDTH } from './measures.ts'
 import { flatCopy, lastLetter, lastLetters, MAX_NAME_LENGTH } from './names.ts'
 
 /** The client side of a row. */
-export interface Client {
+interface Client {
   readonly connection: number
   readonly cluster: string
   readonly user: string
@@ -15,7 +15,7 @@ export interface Client {
 }
 
 /** The operation side of a row. */
-export interface RowOperation {
+interface RowOperation {
   readonly cluster: string
   readonly verb: string
   /** The resource, or that of a non-resource path. */
@@ -33,7 +33,7 @@ const OPERATION_SHIFT: number = 32 - OPERATION_BITS
 /** Knuth's multiplier: the upper bits of the product depend on all bits of the number. */
 const MIX = 0x9e3779b1
 
-export type OnRow<T> = (key: T, tallies: Float64Array, at: number) => void
+type OnRow<T> = (key: T, tallies: Float64Array, at: number) => void
 
 export class RequestRows {
   readonly #clients = new Array<Client | undefined>(CLIENTS).fill(undefined)

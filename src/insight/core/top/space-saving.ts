@@ -13,7 +13,7 @@ const LOST = TALLY_LENGTH
 const RECENT = 8192
 
 /** Receives the sums of a forgotten entry. */
-export type OnForgotten = (scope: string, name: string, sums: Float64Array, at: number) => void
+type OnForgotten = (scope: string, name: string, sums: Float64Array, at: number) => void
 
 export class SpaceSaving {
   readonly #capacity: number

@@ -13,7 +13,7 @@ import {
 import { Budget } from '../../../kit/api/limits/budget.ts'
 import type { HeaderList } from '../../../kit/api/stream.ts'
 
-export interface SamplingOptions {
+interface SamplingOptions {
   /** Traced requests per million, among those without the caller's decision. */
   readonly ratePerMillion: number
   /** Requests per second that are traced at the callers' request. */

@@ -10,7 +10,7 @@ export type Route =
 
 const CLUSTER = '#/clusters/'
 
-export function routeOf(hash: string): Route {
+function routeOf(hash: string): Route {
   if (hash.startsWith(CLUSTER)) {
     try {
       const name = decodeURIComponent(hash.slice(CLUSTER.length))

@@ -3,7 +3,7 @@
 const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/
 
 /** One word, quoted if a shell would interpret it. Control characters cannot be typed and are dropped. */
-export function shellWord(text: string): string {
+function shellWord(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
   const printable = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '')
   // A leading dash would make it a flag.

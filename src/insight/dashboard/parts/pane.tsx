@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, VNode } from 'preact'
 
-export interface PaneProps {
+interface PaneProps {
   readonly id: string
   readonly title: string
   /** Small text after the title. */

@@ -39,7 +39,7 @@ export interface AuditWebhookOptions {
 
 /** What happened to events. */
 export const WEBHOOK_RESULTS = ['sent', 'buffer-full', 'too-large', 'failed'] as const
-export type WebhookResult = (typeof WEBHOOK_RESULTS)[number]
+type WebhookResult = (typeof WEBHOOK_RESULTS)[number]
 
 /** Characters of waiting events and those in flight. */
 const MAX_HELD = 64 * 1024 * 1024

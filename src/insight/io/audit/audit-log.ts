@@ -7,7 +7,7 @@ import { quote } from '../../../kit/core/text/json-quote.ts'
 import type { AuditStage } from '../../../kube/api/audit.ts'
 import { type AuditEvent, type AuditObject, annotationFields, auditLine } from '../../../kube/io/audit/audit-event.ts'
 
-export interface AuditLog {
+interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */
   responseStarted(record: RequestRecord): void
   /** Any request has ended: stage ResponseComplete. */

@@ -13,7 +13,7 @@ import { type RecordedObject, recordObject } from '../../core/audit/recorded-obj
 import { type AuditDecision, AuditRules } from '../../core/audit/rules.ts'
 import { type AuditAdditions, auditEvent, auditObject, responseStatus } from './audit-log.ts'
 
-export interface PolicyAuditOptions {
+interface PolicyAuditOptions {
   readonly policy: AuditPolicy
   /** Limit of one recorded body. */
   readonly maxBodyBytes: number

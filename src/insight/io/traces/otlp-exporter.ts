@@ -16,7 +16,7 @@ import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
-export interface OtlpExporterOptions {
+interface OtlpExporterOptions {
   /** The collector's URL for traces. */
   readonly url: string
   readonly files: OtlpFiles
@@ -41,7 +41,7 @@ export interface ExporterWaits {
   readonly retryMs?: number
 }
 
-export type SpanResult = 'exported' | 'rejected' | 'failed'
+type SpanResult = 'exported' | 'rejected' | 'failed'
 
 /** Waiting requests, each with one span per step. */
 const MAX_WAITING = 2048

@@ -12,7 +12,7 @@ export interface OtlpFiles {
 }
 
 /** File names; '' = none. */
-export interface OtlpFileNames {
+interface OtlpFileNames {
   readonly tracingOtlpCaFile: string
   readonly tracingOtlpHeadersFile: string
 }

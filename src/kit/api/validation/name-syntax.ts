@@ -47,7 +47,7 @@ export function isServerName(name: string): boolean {
   return isDnsName(host.startsWith('*.') ? host.slice(2) : host)
 }
 
-export interface EndpointUrl {
+interface EndpointUrl {
   readonly scheme: 'http' | 'https'
   /** Lower case; IPv6 addresses without brackets. */
   readonly host: string

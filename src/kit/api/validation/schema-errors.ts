@@ -21,7 +21,7 @@ export interface ShapeErrors {
 }
 
 /** `path` is the position of `value` in its object. */
-export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
+type SchemaCheck = (value: unknown, path: string) => ShapeErrors
 
 /** Errors, reported or not, at which the check stops. Unknown fields do not count: errors may follow them. */
 const MOST_ERRORS = 1_000

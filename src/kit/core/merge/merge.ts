@@ -15,7 +15,7 @@ export type Parts<T> = readonly [PartOf<T>, ...PartOf<T>[]]
  * @param values of the field; undefined if the parts have no such field
  * @param parts that contain the field
  */
-export type MergeRule<P, V, R> = (values: Parts<V>, parts: Parts<P>) => R
+type MergeRule<P, V, R> = (values: Parts<V>, parts: Parts<P>) => R
 
 export type Shape<P, R> = { readonly [K in keyof R]: MergeRule<P, K extends keyof P ? P[K] : undefined, R[K]> }
 

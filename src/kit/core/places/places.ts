@@ -19,7 +19,7 @@ interface Level<Item> {
   readonly others: Set<Holding<Item>>
 }
 
-export interface PlaceOrder {
+interface PlaceOrder {
   /** Evict the newest of the items in use, so that the longest waiters are served. Default: the oldest */
   readonly newestFirst?: boolean
   /** If several sources have the most, evict from the one that came last. Default: from one with a spare item */

@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer'
 import type { HeaderList } from '../../api/stream.ts'
 
-export interface RefusalRow {
+interface RefusalRow {
   readonly code: number
   /** metav1.Status.reason. */
   readonly statusReason: string
@@ -100,7 +100,7 @@ export interface RefusalObject {
   readonly name: string
 }
 
-export interface RefusalDetail {
+interface RefusalDetail {
   readonly causes?: readonly RefusalCause[]
   readonly retryAfterSeconds?: number
   readonly rule?: string

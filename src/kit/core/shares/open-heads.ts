@@ -11,7 +11,7 @@ export const LARGE_HEAD_BYTES: number = 8 * 1024
 /** Extra bytes per thread for heads of sources at their share, divided in the same way. */
 const SPARE_BYTES = 4 * 1024 * 1024
 
-export interface OpenHeadsOptions {
+interface OpenHeadsOptions {
   readonly shared: SharedResource
   /** Builds the refusal for a head that has no room. */
   refuse(charge: Charge): Refusal

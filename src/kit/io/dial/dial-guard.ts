@@ -82,7 +82,7 @@ export class GuardedServer {
 }
 
 /** Nothing was sent: the operator has not allowed the address. */
-export class LocalServerError extends Error {
+class LocalServerError extends Error {
   readonly code = 'ERR_LOCAL_SERVER'
 }
 

@@ -7,7 +7,7 @@ import { redact, redactText } from '../../core/text/redact.ts'
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-export interface LoggerOptions {
+interface LoggerOptions {
   readonly level: LogLevel
   /** Receives lines; `openLineWriter(2)` for stderr. */
   readonly destination: { write(line: string): void }

@@ -18,7 +18,7 @@ export interface Stall {
   readonly auditId: string
 }
 
-export interface StallWatchOptions {
+interface StallWatchOptions {
   /** Minimum duration of a stall. Milliseconds. */
   readonly thresholdMs: number
   onStall(stall: Stall): void

@@ -43,7 +43,7 @@ export const STEPS = [
 
 export type Step = (typeof STEPS)[number]
 /** Steps that can be marked. */
-export type MarkedStep = Exclude<Step, 'gc' | 'off-cpu' | 'unknown'>
+type MarkedStep = Exclude<Step, 'gc' | 'off-cpu' | 'unknown'>
 
 /** The request being worked on. */
 interface Worked {

@@ -14,7 +14,7 @@ const UNKNOWN = 'unknown'
 const taken = new Map<number, string>()
 
 /** The protocol's variables, and the process they must refer to. */
-export interface SocketEnvironment {
+interface SocketEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly pid: number
 }

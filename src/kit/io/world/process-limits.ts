@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Reads a file; undefined = it does not exist. */
-export type ReadText = (path: string) => string | undefined
+type ReadText = (path: string) => string | undefined
 
 /** Larger values mean "none": version 1 expresses that by the largest number of pages. */
 const NO_LIMIT = 2 ** 60

@@ -2,7 +2,7 @@
 
 import type { ResourceKind } from '../resource-kind.ts'
 
-export interface ForeignKind {
+interface ForeignKind {
   /** '' = the core group. */
   readonly group: string
   readonly version: string

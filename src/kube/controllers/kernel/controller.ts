@@ -5,7 +5,7 @@ import { Informer, type InformerOptions } from './informer.ts'
 import type { Leading, Tenant, Term } from './leadership.ts'
 import { Writes } from './writes.ts'
 
-export interface ControllerOptions<T> extends InformerOptions<T> {
+interface ControllerOptions<T> extends InformerOptions<T> {
   /** For logs. */
   readonly name: string
   /** Decides while this replica leads. */

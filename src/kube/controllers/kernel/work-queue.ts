@@ -7,7 +7,7 @@ import { TimeQueue } from '../../../kit/core/queues/time-queue.ts'
 /** `done` = nothing was written, so the next run need not keep the spacing; `conflict` = another client wrote first: retried soon. */
 export type ReconcileOutcome = 'done' | 'written' | 'conflict' | 'failed'
 
-export interface WorkQueueDeps {
+interface WorkQueueDeps {
   reconcile(key: string): Promise<ReconcileOutcome>
   /** A run has thrown, which is a bug; it counts as failed. Default: ignored. */
   onError?(key: string, error: unknown): void

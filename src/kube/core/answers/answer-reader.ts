@@ -15,7 +15,7 @@ export interface AnswerMemory {
 }
 
 /** too-large: any other server's response would be too; a page of fewer objects may fit. no-room: there may be room later. */
-export type AnswerFault = 'too-large' | 'no-room'
+type AnswerFault = 'too-large' | 'no-room'
 
 /** A response being received. One of `counted`, `text` and `drop` must be called at the end. */
 export class AnswerReader {

@@ -26,7 +26,7 @@ export class TooManyValues extends SyntaxError {
   }
 }
 
-export interface JsonText {
+interface JsonText {
   readonly value: unknown
   /** Paths such as `spec.servers[0].endpoint`, each once. */
   readonly duplicates: readonly string[]

@@ -5,7 +5,7 @@ import { isRecord, listOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { compareText } from '../../../kit/api/json/sorted-json.ts'
 import { decodeFieldSet, encodeFieldSet, FieldSet } from './field-set.ts'
 
-export type Operation = 'Apply' | 'Update'
+type Operation = 'Apply' | 'Update'
 
 /** Identity of an entry: all of these, except that an applier has one entry whatever version it applied. */
 export interface Manager {

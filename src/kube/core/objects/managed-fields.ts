@@ -12,7 +12,7 @@ import {
 } from './managed-entries.ts'
 import { entriesAfterUpdate, type Writing } from './ownership.ts'
 
-export interface UpdateChange extends Writing {
+interface UpdateChange extends Writing {
   /** undefined = the object is being created. */
   readonly before: JsonObject | undefined
   /**

@@ -10,7 +10,7 @@ import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
 import { countInterimHeads } from './interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from './thread-answers.ts'
 
-export interface BoundedRequest {
+interface BoundedRequest {
   /** Default GET. */
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>

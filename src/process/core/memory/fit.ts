@@ -4,7 +4,7 @@
 import { type MemoryCeiling, type MemoryLever, type MemorySettings, memoryCeiling } from './ceiling.ts'
 
 /** A lowered default. */
-export interface LoweredSetting {
+interface LoweredSetting {
   readonly setting: MemoryLever
   readonly from: number
   readonly to: number

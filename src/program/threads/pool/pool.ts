@@ -32,7 +32,7 @@ import { StandingMessages } from './standing-messages.ts'
 import { type SubscribeOptions, ThreadSubscriptions } from './subscriptions.ts'
 import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
-export interface PoolDeps {
+interface PoolDeps {
   readonly threads: number
   readonly start: StartThread
   readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces' | 'knownTokens'>

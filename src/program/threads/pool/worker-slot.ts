@@ -12,7 +12,7 @@ import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 export type StartThread = (data: ThreadData, events: ThreadEvents<FromThread>) => Thread<ToThread>
 
 /** `starting` until the thread takes messages, `online` until its ports are open, then `listening`; `gone` after it has ended. */
-export type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
+type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
 
 /** The owner of all slots. */
 export interface WorkerSlotOwner {

@@ -19,7 +19,7 @@ import type { ThreadOutbox } from './outbox.ts'
 import type { ThreadTraces } from './traces.ts'
 
 /** Other parts of the thread. */
-export interface GatewayDeps {
+interface GatewayDeps {
   readonly data: ThreadData
   readonly clock: Clock
   readonly metrics: MetricsRecorder

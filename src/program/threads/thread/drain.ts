@@ -13,7 +13,7 @@ const SHORT_WATCH_MS = 1_000
 const DRAIN_POLL_MS = 20
 
 /** A place with connections: a port, or those in transit between threads. */
-export interface Drainable {
+interface Drainable {
   /** Accepts no more, and asks connected clients to leave. */
   drain(): void
   connections(): number

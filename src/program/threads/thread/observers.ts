@@ -23,7 +23,7 @@ export interface RequestObserver {
   requestEnded?(record: RequestRecord): void
 }
 
-export interface ObserverDeps {
+interface ObserverDeps {
   readonly metrics: MetricsRecorder
   readonly outbox: ThreadOutbox
   readonly data: Pick<ThreadData, 'accessLog' | 'auditLog'>

@@ -15,7 +15,7 @@ import { compareVersions } from '../../core/history/resource-version.ts'
 
 const SECOND = 1_000_000
 
-export interface StreamTimeDeps {
+interface StreamTimeDeps {
   readonly mode: CompiledAggregation['syncTime']
   /** Used by mode Annotation. */
   readonly annotation: string

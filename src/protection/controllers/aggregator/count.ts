@@ -18,7 +18,7 @@ import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
 
 /** Input of a count, all from the same moment. */
-export interface CountInput {
+interface CountInput {
   readonly cell: string
   readonly pods: CountedPods
   /** Microseconds; undefined = unknown. */

@@ -20,7 +20,7 @@ export interface CellMember {
   readonly aggregation: CompiledAggregation
 }
 
-export interface MemberStreamDeps {
+interface MemberStreamDeps {
   readonly cell: string
   readonly clock: Clock
   readonly log: Logger

@@ -13,7 +13,7 @@ import { limitsOf } from '../../core/history/limits.ts'
 import { staleChanged } from '../../core/ledger/cells.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 
-export interface StaleCellSweeperDeps {
+interface StaleCellSweeperDeps {
   readonly core: ObjectClient
   readonly protectors: ProtectorTable
   readonly leadership: Leading

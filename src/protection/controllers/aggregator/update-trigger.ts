@@ -16,7 +16,7 @@ import { UPDATE_TRIGGER_ANNOTATION } from '../../api/protection.ts'
 import { formatMicros } from '../../core/history/micro-time.ts'
 import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
 
-export interface UpdateTriggerDeps {
+interface UpdateTriggerDeps {
   readonly client: ObjectClient
   readonly cell: string
   readonly trigger: NonNullable<CompiledAggregation['updateTrigger']> & {

@@ -18,7 +18,7 @@ import { claimedSource } from '../../core/generator/names.ts'
 import { cellsToRemove } from '../../core/ledger/cells.ts'
 
 /** The subject of one reconcile turn. */
-export type GeneratorSubject =
+type GeneratorSubject =
   | { readonly source: SourceRef }
   /** A protector without a watched workload. */
   | { readonly protector: { readonly namespace: string; readonly name: string } }

@@ -17,7 +17,7 @@ import type { HistoryLimits } from '../../core/history/limits.ts'
 import { GeneratorCache } from './cache.ts'
 import { type SettleDeps, type SettleResult, settleSource, settleStray } from './settle-source.ts'
 
-export interface ProtectorGeneratorDeps {
+interface ProtectorGeneratorDeps {
   /** API server of the workloads. */
   readonly workloads: ObjectClient
   /** API server of the PodProtectors. */

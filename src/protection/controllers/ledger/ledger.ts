@@ -28,7 +28,7 @@ import type { RestoredProtectors } from './restored-protectors.ts'
 import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
 import { type LedgerOperation, type LedgerResult, LedgerWrites, releasesOf } from './writes.ts'
 
-export interface ProtectionLedgerDeps {
+interface ProtectionLedgerDeps {
   /** Client of the API server that holds the PodProtectors. */
   readonly client: ObjectClient
   readonly settings: ProtectionSettings

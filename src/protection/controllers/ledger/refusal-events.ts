@@ -10,7 +10,7 @@ import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/names.t
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/protection.ts'
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/ledger/verdicts.ts'
 
-export interface RefusalEventsDeps extends EventRecorderDeps {
+interface RefusalEventsDeps extends EventRecorderDeps {
   /** Client of the API server that holds the PodProtectors. */
   readonly core: ObjectClient
   /** Client of the cluster that holds the pods of a cell; undefined = unknown, and pods get no Events. */

@@ -27,7 +27,7 @@ import type { LedgerOperation, LedgerResult } from './writes.ts'
 
 export type LedgerAnswer = BatchAnswer<LedgerResult>
 
-export interface LedgerReviewDeps {
+interface LedgerReviewDeps {
   readonly protectors: ProtectorTable
   /** Saved state, used until the protectors are known. Default: none. */
   readonly restored?: RestoredProtectors | undefined

@@ -37,7 +37,7 @@ export interface LedgerResult extends Omit<OperationResult, 'result'> {
   readonly maxConcurrentLag: number
 }
 
-export interface LedgerWritesDeps {
+interface LedgerWritesDeps {
   readonly client: ObjectClient
   readonly protectors: ProtectorTable
   readonly settings: ProtectionSettings

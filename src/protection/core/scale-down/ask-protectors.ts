@@ -16,7 +16,7 @@ import { type Finding, findingsOf, type KnownProtector, refuses } from '../ledge
 import { freePass } from '../quota/evaluate.ts'
 
 /** Access to the known PodProtectors. */
-export interface ProtectorLookup {
+interface ProtectorLookup {
   matching(namespace: string, labels: Readonly<Record<string, string>>): readonly KnownProtector[]
 }
 

@@ -16,7 +16,7 @@ export interface Correction {
   readonly replicas: number
 }
 
-export interface CorrectionDeps {
+interface CorrectionDeps {
   readonly client: ObjectClient
   /** API group of Cluster API. */
   readonly group: string

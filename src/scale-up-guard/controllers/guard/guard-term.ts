@@ -28,7 +28,7 @@ import { guardCondition, statusOfGuards } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardedObjects } from './guarded-objects.ts'
 
-export interface GuardTermDeps {
+interface GuardTermDeps {
   /** API server of the ScaleUpGuards. */
   readonly control: ObjectClient
   readonly management: ObjectClient

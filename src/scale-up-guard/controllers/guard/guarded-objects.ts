@@ -37,7 +37,7 @@ const GROUP_PLURALS: Readonly<Record<GroupKind, string>> = {
   MachinePool: 'machinepools',
 }
 
-export interface GuardedObjectsDeps {
+interface GuardedObjectsDeps {
   readonly guard: CompiledGuard
   readonly management: ObjectClient
   readonly workload: ObjectClient

@@ -9,7 +9,7 @@ export interface ComparisonWindow {
 }
 
 /** Which of two pods of different ages is deleted first: the younger one, or within one bucket the one with the lower UID. */
-export type AgeOrder = 'ByAge' | 'ByUid' | 'Changing'
+type AgeOrder = 'ByAge' | 'ByUid' | 'Changing'
 
 const NANOS_PER_MS = 1e6
 

@@ -20,7 +20,7 @@ export const RULES = [
 export type Rule = (typeof RULES)[number]
 
 /** Number of active pods of the same owner on a pod's node: the pod itself, and those of other ReplicaSets too. */
-export interface NodeRank {
+interface NodeRank {
   /** Below `high` if others may leave at the same time. */
   readonly low: number
   readonly high: number

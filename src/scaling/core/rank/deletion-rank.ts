@@ -29,7 +29,7 @@ export interface Decision {
 }
 
 /** Why it is open which pods of a component go. */
-export type Undetermined =
+type Undetermined =
   /** No rule distinguishes them. */
   | 'Tie'
   /** Their order changes within the window: an age crosses a power of two. */
@@ -56,7 +56,7 @@ export interface DeletionRank {
   readonly safe: readonly PodVerdict[]
 }
 
-export interface Soon {
+interface Soon {
   readonly pods: readonly ScalePod[]
   /** Milliseconds since the epoch. */
   readonly untilMs: number

@@ -9,7 +9,7 @@ import { scaledCount } from '../../../protection/core/quota/min-available.ts'
 import { countOf, type ReplicaSetFacts, replicaSetFacts } from './replica-set-pods.ts'
 import { controllerUid } from './scale-pod.ts'
 
-export interface DeploymentSizes {
+interface DeploymentSizes {
   /** New spec.replicas of its ReplicaSets that have pods. */
   readonly sizes: readonly { readonly replicaSet: ReplicaSetFacts; readonly replicas: number }[]
   /** Some of its pods are of an older revision, or its newest ReplicaSet has no pods yet. */

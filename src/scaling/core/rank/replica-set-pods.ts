@@ -114,7 +114,7 @@ function countByNode(pods: readonly ScalePod[]): ReadonlyMap<string, number> {
   return counts
 }
 
-export interface PodSelector {
+interface PodSelector {
   readonly compiled: CompiledSelector
   /** Value of `?labelSelector=`. */
   readonly text: string

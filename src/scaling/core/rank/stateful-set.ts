@@ -6,7 +6,7 @@ import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.
 import { countOf } from './replica-set-pods.ts'
 import type { ScalePod } from './scale-pod.ts'
 
-export interface StatefulSetScale {
+interface StatefulSetScale {
   /** The pods that go, in order: highest ordinal first. */
   readonly condemned: readonly ScalePod[]
   readonly safe: readonly ScalePod[]

@@ -50,7 +50,7 @@ const HTTP_START = /^(?:GET \/|HEAD |POST |PUT \/|OPTIO)/
 const NOT_HTTPS = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
 
 /** Callbacks of a connection. */
-export interface HandshakeSteps {
+interface HandshakeSteps {
   /** The ClientHello is complete: from now on the client is waiting for us. */
   onHello?(): void
   /** Hands the socket to TLS, which reads it from the first byte. */

@@ -28,7 +28,7 @@ export interface FoundCluster {
   readonly loaded: LoadedCluster | undefined
 }
 
-export interface SortedObjects {
+interface SortedObjects {
   readonly secrets: ReadonlyMap<string, ReadonlyMap<string, Buffer>>
   readonly clusters: readonly SourceObject[]
 }

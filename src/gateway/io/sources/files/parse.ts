@@ -17,7 +17,7 @@ export interface SourceObject {
   lineOf(path: string): number
 }
 
-export interface ParsedFile {
+interface ParsedFile {
   readonly objects: readonly SourceObject[]
   readonly problems: readonly SourceError[]
   /** Whether a part of the file could not be parsed, and may have contained anything. */

@@ -15,7 +15,7 @@ import {
 const MAX_SECRET_BYTES = 1024 * 1024
 
 /** Secrets by `namespace/name`, each with its keys. */
-export type Secrets = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
+type Secrets = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
 
 /** Reads referenced files, each once, and records their paths, found or not. */
 export class SecretFiles {

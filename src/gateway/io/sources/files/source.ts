@@ -15,7 +15,7 @@ import { decideFiles, type FilesDecision } from './decide.ts'
 import { DirectoryReader } from './load.ts'
 import type { LoadedCluster } from './objects.ts'
 
-export interface FilesSourceOptions {
+interface FilesSourceOptions {
   readonly dir: string
   readonly pem: PemChecks
   readonly log: Logger

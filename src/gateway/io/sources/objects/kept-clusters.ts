@@ -9,7 +9,7 @@ import type { LastGoodClusters } from './objects-source.ts'
 
 const KIND = 'UpstreamCluster'
 
-export interface KeptClustersOptions {
+interface KeptClustersOptions {
   readonly keeper: LastGoodKeeper
   /** Milliseconds that a start still waits for the API server. */
   readonly waitMs: () => number
