@@ -2,12 +2,12 @@
 
 import { SCALE_DOWN_POLICIES } from './api/scale-down-policy-kind.ts'
 import { addScale } from './cli/program.ts'
-import * as rows from './metrics/descriptors.ts'
+import { SCALING_METRICS } from './metrics/descriptors.ts'
 
 export const SCALING = {
   kinds: [SCALE_DOWN_POLICIES],
   fields: ['scaleProtection'] as const,
-  metrics: Object.values(rows),
+  metrics: SCALING_METRICS,
   addCommands: addScale,
   filters: async () => (await import('./app/filters.ts')).scalingFilters,
   led: async () => (await import('./app/scale-downs.ts')).startScaleDowns,

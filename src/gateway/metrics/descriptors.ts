@@ -11,7 +11,7 @@ import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric
 type RetryCause = 'refused' | 'read'
 type ReviewResult = 'allowed' | 'denied' | 'error'
 
-/** For the rows of subjects that can be left out; all threads add them in the same order (program/subjects/subjects.ts). */
+/** Only program/subjects/subjects.ts adds to it, the metrics of subjects that can be left out. */
 export const table = new MetricTable()
 /** Row kinds, by `id`. */
 export const KINDS: readonly RowKind[] = table.kinds

@@ -68,24 +68,12 @@ const HISTOGRAM_HEAD = 2
 export const VALUE = 0
 export const IS_SET = 1
 
-/** Collects descriptors, in the order of their definition. */
-export class MetricTable {
-  readonly kinds: RowKind[] = []
+/** The id of a metric that is not in the table yet. */
+const UNPLACED = -1
+
+/** Defines metrics. */
+abstract class MetricDefinitions {
   readonly metrics: Metric[] = []
-  readonly #byId = new Map<number, Metric>()
-
-  /** undefined = the rows have no numbers. @param id of a kind of rows */
-  metricOf(id: number): Metric | undefined {
-    return this.#byId.get(id)
-  }
-
-  /** Rows without numbers, whose labels apply to the rows that belong to them. */
-  labelRows(labels: readonly string[], first: RowKind['first']): RowKind {
-    const limit = Number.POSITIVE_INFINITY
-    const kind: RowKind = { id: this.kinds.length, width: 0, merge: 'kept', first, second: 'number', limit, labels }
-    this.kinds.push(kind)
-    return kind
-  }
 
   counter<Values extends readonly string[]>(
     name: string,
@@ -130,7 +118,7 @@ export class MetricTable {
     const ownLabels = labels.slice(of?.labels.length ?? (perCluster ? 1 : 0))
     const metric: Metric<Values> = {
       ...family,
-      id: this.kinds.length,
+      id: this.nextId(),
       width,
       merge,
       first: of !== undefined ? 'row' : ownLabels.length > 0 ? 'name' : 'none',
@@ -143,9 +131,62 @@ export class MetricTable {
       bounds,
       knownEndpoints,
     }
+    this.place(metric)
+    return metric
+  }
+
+  protected abstract nextId(): number
+  protected abstract place(metric: Metric): void
+}
+
+/**
+ * Metrics of a subject that can be left out. They get their ids from the list of subjects, which adds them to the table (`append`): ids must be the same in
+ * all threads, and in which order a bundle evaluates modules differs between its entry points.
+ */
+export class SubjectMetrics extends MetricDefinitions {
+  protected nextId(): number {
+    return UNPLACED
+  }
+
+  protected place(metric: Metric): void {
+    this.metrics.push(metric)
+  }
+}
+
+/** All metrics that threads count, in the order of their definition. */
+export class MetricTable extends MetricDefinitions {
+  readonly kinds: RowKind[] = []
+  readonly #byId = new Map<number, Metric>()
+
+  /** undefined = the rows have no numbers. @param id of a kind of rows */
+  metricOf(id: number): Metric | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Rows without numbers, whose labels apply to the rows that belong to them. */
+  labelRows(labels: readonly string[], first: RowKind['first']): RowKind {
+    const limit = Number.POSITIVE_INFINITY
+    const kind: RowKind = { id: this.kinds.length, width: 0, merge: 'kept', first, second: 'number', limit, labels }
+    this.kinds.push(kind)
+    return kind
+  }
+
+  /** Adds the metrics of a subject; only the list of subjects does. @throws if they are there already */
+  append({ metrics }: SubjectMetrics): void {
+    for (const metric of metrics) {
+      if (metric.id !== UNPLACED) throw new Error(`${metric.name} is in the table already`)
+      Object.assign(metric, { id: this.nextId() })
+      this.place(metric)
+    }
+  }
+
+  protected nextId(): number {
+    return this.kinds.length
+  }
+
+  protected place(metric: Metric): void {
     this.kinds.push(metric)
     this.#byId.set(metric.id, metric)
     this.metrics.push(metric)
-    return metric
   }
 }

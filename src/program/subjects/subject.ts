@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { CommandContext } from '../../cli/command/output.ts'
-import type { Metric } from '../../gateway/metrics/metric.ts'
+import type { SubjectMetrics } from '../../gateway/metrics/metric.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
@@ -22,7 +22,7 @@ export interface Subject {
   /** Fields of UpstreamCluster that have no effect without it: a warning says so then. Default: none. */
   readonly fields?: readonly 'scaleProtection'[]
   /** Its rows of the table of metrics. */
-  readonly metrics: readonly Metric[]
+  readonly metrics: SubjectMetrics
   readonly addCommands?: (program: Command, context: CommandContext) => void
   /** Its filters, created once for each gateway thread. */
   readonly filters?: () => Promise<CreateFilters>

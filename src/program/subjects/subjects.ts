@@ -1,6 +1,7 @@
 // The subjects that can be left out of the program: one import and one row each, and no other file imports them. Their order is that of their rows
-// in the table of metrics, which is the same in all threads because all of them begin here.
+// in the table of metrics, which is thereby the same in all threads, whatever modules they have loaded before.
 
+import { table } from '../../gateway/metrics/descriptors.ts'
 import { SCALE_UP_GUARD } from '../../scale-up-guard/subject.ts'
 import { SCALING } from '../../scaling/subject.ts'
 import type { Subject } from './subject.ts'
@@ -9,3 +10,5 @@ export const SUBJECTS: readonly Subject[] = [
   SCALE_UP_GUARD, // ScaleUpGuard
   SCALING, // ScaleDownPolicy, spec.scaleProtection, `portcullis scale`
 ]
+
+for (const { metrics } of SUBJECTS) table.append(metrics)

@@ -1,25 +1,26 @@
-// Metrics of scale-up guards: rows of the table of all threads (gateway/metrics/descriptors.ts).
+// Metrics of scale-up guards: rows of the table of all threads (gateway/metrics/descriptors.ts), to which program/subjects/subjects.ts adds them.
 
-import { table } from '../../gateway/metrics/descriptors.ts'
-import type { Metric } from '../../gateway/metrics/metric.ts'
+import { type Metric, SubjectMetrics } from '../../gateway/metrics/metric.ts'
 import type { GuardedWrite } from '../core/guard/check-raise.ts'
 
-export const GUARDED_WRITES: Metric<[string, string, GuardedWrite]> = table.counter(
+export const GUARD_METRICS = new SubjectMetrics()
+
+export const GUARDED_WRITES: Metric<[string, string, GuardedWrite]> = GUARD_METRICS.counter(
   'scale_up_guard_writes_total',
   ['cluster', 'guard', 'result'],
   'Writes of the replicas of a node group that is backed off, by what became of them',
 )
-export const GUARDED_GROUPS: Metric<[string, string]> = table.gauge(
+export const GUARDED_GROUPS: Metric<[string, string]> = GUARD_METRICS.gauge(
   'scale_up_guard_groups',
   ['cluster', 'guard'],
   'Node groups that a ScaleUpGuard looks at, in the replica that leads',
 )
-export const GUARDED_BACKED_OFF: Metric<[string, string]> = table.gauge(
+export const GUARDED_BACKED_OFF: Metric<[string, string]> = GUARD_METRICS.gauge(
   'scale_up_guard_groups_backed_off',
   ['cluster', 'guard'],
   'Node groups that a ScaleUpGuard backs off, in the replica that leads',
 )
-export const GUARD_ACTIONS: Metric<[string, string, string, string]> = table.counter(
+export const GUARD_ACTIONS: Metric<[string, string, string, string]> = GUARD_METRICS.counter(
   'scale_up_guard_actions_total',
   ['cluster', 'guard', 'action', 'result'],
   'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',

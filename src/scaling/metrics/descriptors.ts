@@ -1,16 +1,17 @@
-// Metrics of scale-downs: rows of the table of all threads (gateway/metrics/descriptors.ts).
+// Metrics of scale-downs: rows of the table of all threads (gateway/metrics/descriptors.ts), to which program/subjects/subjects.ts adds them.
 
-import { table } from '../../gateway/metrics/descriptors.ts'
-import type { Metric } from '../../gateway/metrics/metric.ts'
+import { type Metric, SubjectMetrics } from '../../gateway/metrics/metric.ts'
 import type { ScaleDownOutcome } from '../api/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../core/scale-write/outcome.ts'
 
-export const SCALE_DOWNS: Metric<[string, ScaleDownOutcome]> = table.counter(
+export const SCALING_METRICS = new SubjectMetrics()
+
+export const SCALE_DOWNS: Metric<[string, ScaleDownOutcome]> = SCALING_METRICS.counter(
   'scale_downs_total',
   ['cluster', 'outcome'],
   'Scale-downs that a ScaleDownPolicy was asked about, by what came of it',
 )
-export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = table.counter(
+export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = SCALING_METRICS.counter(
   'scale_writes_total',
   ['cluster', 'outcome', 'reason'],
   'Writes of replicas that spec.scaleProtection looks at, by what became of them',
