@@ -61,14 +61,17 @@ function waitForPods(name: string, count: number): Promise<Json[]> {
   })
 }
 
-/** As scheduler and kubelet would: on a node, running, and ready for so many seconds; -1 = not ready. */
+/** One moment for all pods: times of different seconds would decide where pods are to be equal. */
+const STARTED_MS = Date.now()
+
+/** As scheduler and kubelet would: on a node, running, and ready for so many seconds before `STARTED_MS`; -1 = not ready. */
 async function run(pod: Json, node: string, readySeconds: number): Promise<void> {
   const { name } = pod.metadata
   if (pod.spec.nodeName === undefined) {
     const body = { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target: { kind: 'Node', name: node } }
     await request('POST', core('pods', `${name}/binding`), body)
   }
-  const time = new Date(Date.now() - Math.max(0, readySeconds) * 1000).toISOString().replace(/\.\d+Z/, 'Z')
+  const time = new Date(STARTED_MS - Math.max(0, readySeconds) * 1000).toISOString().replace(/\.\d+Z/, 'Z')
   const ready = { type: 'Ready', status: readySeconds < 0 ? 'False' : 'True', lastTransitionTime: time }
   await patch(core('pods', `${name}/status`), { status: { phase: 'Running', conditions: [ready] } })
 }
