@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
@@ -55,11 +55,8 @@ console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => metrics.metrics.map
 for (const { folder, name, commands, fields } of LEFT_OUT) {
   describe(`without src/${folder}`, () => {
     test('the program compiles, is bundled and serves', PATIENT, async () => {
-      const dir = copyWithout(folder)
+      const dir = copyWithout({ folder, name })
       try {
-        edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
-        edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
-        edit(join(dir, 'src/main.ts'), /^ {4}demo: .*\n/m)
         run(dir, join(ROOT, 'node_modules/.bin/tsc'), '-p', '.')
         run(dir, process.execPath, 'build/build.ts')
         const main = join(dir, 'dist/main.mjs')
@@ -74,14 +71,36 @@ for (const { folder, name, commands, fields } of LEFT_OUT) {
   })
 }
 
-/** The sources of the program without those of a subject, of the demo and of tests. */
-function copyWithout(folder: string): string {
+/** They compare what all subjects have together with a file: the table of metrics, and the manifest of the webhook. */
+const OF_ALL_SUBJECTS = ['src/gateway/metrics/descriptors.test.ts', 'src/apiserver/cli/webhook.test.ts']
+const OF_LEFT_OUT = /'(?:\.\.\/)+(?:src\/)?(?:scaling|demo)\//
+
+test('without src/scaling the unit tests of all other subjects pass (long)', PATIENT, () => {
+  const dir = copyWithout({ folder: 'scaling', name: 'SCALING' }, true)
+  try {
+    const files = globSync('src/**/*.test.ts', { cwd: dir }).filter(
+      (file) => !OF_ALL_SUBJECTS.includes(file) && !OF_LEFT_OUT.test(readFileSync(join(dir, file), 'utf8')),
+    )
+    assert.ok(files.length > 300, `${files.length} files of tests`)
+    const printed = run(dir, process.execPath, '--test', '--test-concurrency=2', '--test-reporter=dot', ...files)
+    assert.doesNotMatch(printed, /X/)
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+})
+
+/** The sources of the program without those of a subject, of the demo and, by default, of tests; the subject's row is gone from the list. */
+function copyWithout({ folder, name }: Pick<LeftOut, 'folder' | 'name'>, withTests = false): string {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-leave-out-'))
   const absent = new Set([join(ROOT, 'src', folder), join(ROOT, 'src/demo')])
-  const filter = (path: string): boolean => !absent.has(path) && !/\.test\.tsx?$/.test(path)
-  for (const name of ['src', 'build', 'config', 'package.json', 'package-lock.json']) {
-    cpSync(join(ROOT, name), join(dir, name), { recursive: true, filter })
+  const filter = (path: string): boolean => !absent.has(path) && (withTests || !/\.test\.tsx?$/.test(path))
+  const tests = withTests ? ['test', 'deploy', 'docs', 'demo', 'README.md'] : []
+  for (const part of ['src', 'build', 'config', 'package.json', 'package-lock.json', ...tests]) {
+    if (existsSync(join(ROOT, part))) cpSync(join(ROOT, part), join(dir, part), { recursive: true, filter })
   }
+  edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
+  edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
+  edit(join(dir, 'src/main.ts'), /^ {4}demo: .*\n/m)
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
   cpSync(join(ROOT, 'tsconfig.json'), join(dir, 'tsconfig.all.json'))
   writeFileSync(
