@@ -238,7 +238,7 @@ function answerAll(): void {
 
 /** Microseconds of CPU for one request: the best round, the one that was disturbed least. */
 async function measure(name: string, gw: Gateway, peer: Peer, head: HeaderList, requests: number): Promise<number> {
-  const thread = { metrics: createMetrics().recorder, gate: NO_GATE, news: { tell: noop, follow: noop } }
+  const thread = { metrics: createMetrics().recorder, gate: NO_GATE, topics: { publish: noop, subscribe: noop } }
   const filters = createFilters(
     NO_GATE,
     (await loadFilters()).map((create) => create(thread)),

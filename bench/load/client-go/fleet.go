@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -98,15 +97,11 @@ func fleet(o *options) error {
 		return err
 	}
 	m := &fleetMode{}
-	for i := range o.connections {
+	for range o.connections {
 		m.agents = append(m.agents, newAgent())
-		c, err := t.connect(i, m)
-		if err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
-		}
-		if err := l.add(c); err != nil {
-			return err
-		}
+	}
+	if err := l.open(t, o.connections, m); err != nil {
+		return err
 	}
 	print(map[string]bool{"ready": true})
 	waitForLine()

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -15,14 +14,8 @@ func idle(o *options) error {
 	if err != nil {
 		return err
 	}
-	for i := range o.connections {
-		c, err := t.connect(i, noMode{})
-		if err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
-		}
-		if err := l.add(c); err != nil {
-			return err
-		}
+	if err := l.open(t, o.connections, noMode{}); err != nil {
+		return err
 	}
 	exitAtEOF()
 	print(map[string]int{"open": o.connections})

@@ -73,14 +73,8 @@ func list(o *options) error {
 		return err
 	}
 	m := &listMode{reads: make([]reader, o.connections), pace: o.pace, again: o.lists == 0}
-	for i := range o.connections {
-		c, err := t.connect(i, m)
-		if err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
-		}
-		if err := l.add(c); err != nil {
-			return err
-		}
+	if err := l.open(t, o.connections, m); err != nil {
+		return err
 	}
 	for {
 		print(map[string]bool{"ready": true})

@@ -66,14 +66,8 @@ func load(o *options) error {
 		return err
 	}
 	m := &loadMode{status: o.status, tolerated: o.tolerated}
-	for i := range o.connections {
-		c, err := t.connect(i, m)
-		if err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
-		}
-		if err := l.add(c); err != nil {
-			return err
-		}
+	if err := l.open(t, o.connections, m); err != nil {
+		return err
 	}
 	if o.warmUp > 0 {
 		if err := m.closedLoop(l, o.warmUp, o.streams, o.seconds); err != nil {

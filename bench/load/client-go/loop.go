@@ -2,6 +2,7 @@
 package main
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 	"unsafe"
@@ -29,6 +30,20 @@ func newLoop() (*loop, error) {
 		return nil, errno
 	}
 	return &loop{epoll: fd}, nil
+}
+
+// open opens so many connections of the mode, one after the other.
+func (l *loop) open(t *target, connections int, m mode) error {
+	for i := range connections {
+		c, err := t.connect(i, m)
+		if err != nil {
+			return fmt.Errorf("connection %d: %w", i, err)
+		}
+		if err := l.add(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *loop) add(c *connection) error {

@@ -77,14 +77,8 @@ func upload(o *options) error {
 		return err
 	}
 	m := &uploadMode{bodies: make([]body, o.connections)}
-	for i := range o.connections {
-		c, err := t.connect(i, m)
-		if err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
-		}
-		if err := l.add(c); err != nil {
-			return err
-		}
+	if err := l.open(t, o.connections, m); err != nil {
+		return err
 	}
 	for {
 		print(map[string]bool{"ready": true})

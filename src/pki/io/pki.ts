@@ -121,7 +121,7 @@ export function isIssuedBy({ certPem }: Pick<KeyPair, 'certPem'>, ca: Pick<KeyPa
 
 /**
  * A new key, PKCS #8 PEM, for the `keyPem` options, so that many certificates may share one. ECDSA on P-256, which every client has: a server
- * signs each TLS handshake with it, in a tenth of the time that RSA of 2,048 bits takes.
+ * signs each TLS handshake with it, in less than a tenth of the time that RSA of 2,048 bits takes.
  */
 export function generateKey(): string {
   return generateKeyPairSync('ec', {

@@ -30,7 +30,7 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
   const components = new Components(log)
   const life = new Lifecycle(config, components, pool, log, parts.outlets)
   const subjects = parts.subjects.components.map(({ name, state, start }) => {
-    return { state, component: new Started(name, () => start({ ...parts, news: pool.news })) }
+    return { state, component: new Started(name, () => start({ ...parts, topics: pool.topics })) }
   })
   const listeners = createListeners(parts, components, () =>
     describeState(

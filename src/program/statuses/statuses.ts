@@ -63,8 +63,10 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     },
   }
   if (client === undefined) return following
-  const { news } = pool
-  const led = subjects.led.map((start) => start({ client, leadership, replica, clusters, clientOf, news, clock, log }))
+  const { topics } = pool
+  const led = subjects.led.map((start) =>
+    start({ client, leadership, replica, clusters, clientOf, topics, clock, log }),
+  )
   const health = startClusterHealth({
     clusters,
     leadership,

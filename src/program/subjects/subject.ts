@@ -13,7 +13,7 @@ import type { Leading } from '../../kube/controllers/kernel/leadership.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { Running } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
-import type { NewsLine } from '../../process/core/news/news.ts'
+import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import type { ProtectionGate } from '../../protection/api/protection.ts'
 
 export interface Subject {
@@ -38,7 +38,7 @@ interface SubjectThread {
   /** Evaluates deletions of pods. */
   readonly gate: ProtectionGate
   /** To the main thread. */
-  readonly news: NewsLine
+  readonly topics: TopicChannel
 }
 
 /** What the main thread gives to a subject. */
@@ -50,12 +50,12 @@ interface SubjectMain {
   readonly clientOf: (cluster: string) => KubeClient
   readonly metrics: Pick<GatewayMetrics, 'families'>
   /** To the gateway threads. */
-  readonly news: NewsLine
+  readonly topics: TopicChannel
   readonly clock: Clock
   readonly log: Logger
 }
 
-interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'news' | 'clock' | 'log'> {
+interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'topics' | 'clock' | 'log'> {
   readonly client: ObjectClient
   /** The name of this process. */
   readonly replica: string

@@ -10,7 +10,7 @@ import type { ThreadPlace } from '../../gateway/state/thread-place.ts'
 import type { AuditPolicy } from '../../insight/core/audit/policy.ts'
 import type { ListenAddress } from '../../kit/core/listen-address.ts'
 import type { Config } from '../../process/config/config.ts'
-import type { NewsMessage } from '../../process/core/news/news.ts'
+import type { TopicMessage } from '../../process/core/topics/topics.ts'
 import type { Block } from '../../process/failures/address-failures.ts'
 import type { Reservation } from '../../protection/api/protection.ts'
 import type { FromStreams, ToStreams } from './streams.ts'
@@ -54,8 +54,8 @@ export type ToThread =
   | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
   /** Namespaces in which pods may have a protector; undefined = any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
-  /** News of one subject, which all threads need. */
-  | NewsMessage
+  /** Of one subject, for all threads. */
+  | TopicMessage
   /** Sources blocked after too many failures. */
   | { readonly type: 'blocked'; readonly blocks: readonly Block[] }
   /** Why a cluster rejects the gateway's own credential; '' = it no longer does. */
@@ -86,8 +86,8 @@ export type FromThread =
   | { readonly type: 'lines'; readonly lines: ThreadLines }
   /** List sizes of a cluster, learned from responses. */
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** News of one subject. */
-  | NewsMessage
+  /** Of one subject. */
+  | TopicMessage
   /** Deletions that upstream refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   /** Failed credentials and handshakes, by source. */

@@ -2,20 +2,20 @@
 
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
-import type { NewsLine } from '../../process/core/news/news.ts'
+import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import { GUARDED_WRITES } from '../metrics/descriptors.ts'
 import { ScaleUpGuardFilter } from '../request/scale-up-guard.ts'
 import { ScaleUpGuardTable } from '../state/scale-up-guards.ts'
-import { GUARDS_IN_FORCE } from './news.ts'
+import { GUARDS_IN_FORCE } from './topics.ts'
 
 export interface GuardThread {
   readonly metrics: Pick<MetricsRecorder, 'add'>
-  readonly news: NewsLine
+  readonly topics: TopicChannel
 }
 
-export function guardFilters({ metrics, news }: GuardThread): SubjectFilters {
+export function guardFilters({ metrics, topics }: GuardThread): SubjectFilters {
   const guards = new ScaleUpGuardTable()
-  news.follow(GUARDS_IN_FORCE, (all) => guards.replace(all))
+  topics.subscribe(GUARDS_IN_FORCE, (all) => guards.replace(all))
   return {
     'scale-up-guard': new ScaleUpGuardFilter({
       guards,

@@ -11,20 +11,20 @@ import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership
 import type { StatusTransition } from '../../kube/core/status-transition.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { Config } from '../../process/config/config.ts'
-import type { NewsLine } from '../../process/core/news/news.ts'
+import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import { SCALE_UP_GUARDS } from '../api/scale-up-guard-kind.ts'
 import type { GuardEvents } from '../controllers/guard/guard-events.ts'
 import { ScaleUpGuards } from '../controllers/guard/scale-up-guards.ts'
 import type { CompiledGuard } from '../core/guard/compile-guard.ts'
 import { createGuardMetrics, type GuardMetrics } from '../metrics/guard-metrics.ts'
-import { GUARDS_IN_FORCE } from './news.ts'
+import { GUARDS_IN_FORCE } from './topics.ts'
 
 export interface GuardsDeps {
   readonly config: Config
   /** The object plane's client; undefined if objects are files. */
   readonly client: ObjectClient | undefined
   readonly clientOf: (cluster: string) => KubeClient
-  readonly news: NewsLine
+  readonly topics: TopicChannel
   readonly metrics: Pick<GatewayMetrics, 'families'>
   readonly clock: Clock
   readonly log: Logger
@@ -42,7 +42,7 @@ const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
 /** undefined if objects are files: they have no status to store a backoff. */
 export function startScaleUpGuards(parts: GuardsDeps): RunningScaleUpGuards | undefined {
-  const { config, client, clientOf, news, clock, log } = parts
+  const { config, client, clientOf, topics, clock, log } = parts
   const counts = createGuardMetrics(parts.metrics.families)
   if (client === undefined) return undefined
   const { replicaName: replica } = config
@@ -52,7 +52,7 @@ export function startScaleUpGuards(parts: GuardsDeps): RunningScaleUpGuards | un
     clientOf,
     // No other process has the embedded store.
     elect: () => (config.source === 'embedded' ? leadAlone(log) : leadByLease(client, { ...LEASE, replica, log })),
-    onInForce: (inForce) => news.tell(GUARDS_IN_FORCE, inForce),
+    onInForce: (inForce) => topics.publish(GUARDS_IN_FORCE, inForce),
     clock,
     log,
     events: guardEvents(counts, (about, news) => told.record(client, about, news)),

@@ -2,23 +2,23 @@
 
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
-import type { NewsLine } from '../../process/core/news/news.ts'
+import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import type { ProtectionGate } from '../../protection/api/protection.ts'
 import { SCALE_DOWNS, SCALE_WRITES } from '../metrics/descriptors.ts'
 import { createScaleDownPolicyFilter } from '../request/scale-down-policy.ts'
 import { ScaleProtectionFilter } from '../request/scale-protection.ts'
 import { ScaleDownPolicies } from '../state/scale-down-policies.ts'
-import { POLICIES_IN_FORCE, SCALED_DOWN } from './news.ts'
+import { POLICIES_IN_FORCE, SCALED_DOWN } from './topics.ts'
 
 export interface ScalingThread {
   readonly metrics: Pick<MetricsRecorder, 'add'>
   readonly gate: ProtectionGate
-  readonly news: NewsLine
+  readonly topics: TopicChannel
 }
 
-export function scalingFilters({ metrics, gate, news }: ScalingThread): SubjectFilters {
+export function scalingFilters({ metrics, gate, topics }: ScalingThread): SubjectFilters {
   const policies = new ScaleDownPolicies()
-  news.follow(POLICIES_IN_FORCE, (all) => policies.replace(all))
+  topics.subscribe(POLICIES_IN_FORCE, (all) => policies.replace(all))
   return {
     'scale-protection': new ScaleProtectionFilter({
       gate,
@@ -29,7 +29,7 @@ export function scalingFilters({ metrics, gate, news }: ScalingThread): SubjectF
       policies,
       report(report) {
         metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
-        news.tell(SCALED_DOWN, report)
+        topics.publish(SCALED_DOWN, report)
       },
     }),
   }

@@ -4,10 +4,10 @@ import type { Clock, Logger } from '../../kit/api/ports.ts'
 import type { ClosableClient, ObjectClient } from '../../kube/api/object-client.ts'
 import type { Leading } from '../../kube/controllers/kernel/leadership.ts'
 import type { Running } from '../../process/components/component.ts'
-import type { NewsLine } from '../../process/core/news/news.ts'
+import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import { CostSweeper } from '../controllers/cost-sweeper.ts'
 import { ScaleDownPolicyController } from '../controllers/policies.ts'
-import { POLICIES_IN_FORCE, SCALED_DOWN } from './news.ts'
+import { POLICIES_IN_FORCE, SCALED_DOWN } from './topics.ts'
 
 export interface ScaleDownDeps {
   /** API server of the objects. */
@@ -17,7 +17,7 @@ export interface ScaleDownDeps {
   readonly clusters: { names(): Iterable<string> }
   /** Connects as the gateway itself. */
   clientOf(cluster: string): ClosableClient
-  readonly news: NewsLine
+  readonly topics: TopicChannel
   readonly clock: Clock
   readonly log: Logger
 }
@@ -28,7 +28,7 @@ export function startScaleDowns({
   replica,
   clusters,
   clientOf,
-  news,
+  topics,
   clock,
   log,
 }: ScaleDownDeps): Running {
@@ -42,7 +42,7 @@ export function startScaleDowns({
     random: Math.random,
     log,
     onPolicies: (policies) => {
-      news.tell(POLICIES_IN_FORCE, policies)
+      topics.publish(POLICIES_IN_FORCE, policies)
       sweeper?.update()
     },
   })
@@ -54,7 +54,7 @@ export function startScaleDowns({
     clock,
     log,
   })
-  news.follow(SCALED_DOWN, (report) => controller.report(report))
+  topics.subscribe(SCALED_DOWN, (report) => controller.report(report))
   return {
     stop: async () => {
       await sweeper?.stop()

@@ -19,7 +19,7 @@ import type {
   ScaleDownQuestion,
 } from '../../../src/protection/api/protection.ts'
 import type { ScaleDownReport } from '../../../src/scaling/api/scale-down.ts'
-import { POLICIES_IN_FORCE, SCALED_DOWN } from '../../../src/scaling/app/news.ts'
+import { POLICIES_IN_FORCE, SCALED_DOWN } from '../../../src/scaling/app/topics.ts'
 import type { CompiledScaleDownPolicy } from '../../../src/scaling/core/victim-choice/policy.ts'
 import { stubServing } from '../upstreams/stub-upstream.ts'
 import { LOOPBACK_SERVERS } from './local-servers.ts'
@@ -142,7 +142,7 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   })
   if (withGate) pool.protectBy(() => gate)
   const scaledDown: ScaleDownReport[] = []
-  pool.news.follow(SCALED_DOWN, (report) => scaledDown.push(report))
+  pool.topics.subscribe(SCALED_DOWN, (report) => scaledDown.push(report))
   pool.start()
   await pool.online()
   let revision = 0
@@ -163,7 +163,7 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     audit,
     apply,
     scaledDown,
-    scaleDownPolicies: (policies) => pool.news.tell(POLICIES_IN_FORCE, policies),
+    scaleDownPolicies: (policies) => pool.topics.publish(POLICIES_IN_FORCE, policies),
     refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(systemClock.now()) ?? 0,
     cover: (namespaces) => pool.protectedNamespaces(namespaces),
     stop: () => pool.end(),

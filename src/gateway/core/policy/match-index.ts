@@ -122,6 +122,8 @@ class Named {
   readonly excluding: Int32Array
   /** Every word, for a request whose value nothing else names; kept if many words change, so that memory stays linear. */
   readonly row: Int32Array | undefined
+  /** The lookup that has found it last: one group that a request names many times costs as much as once. */
+  foundBy = 0
 
   constructor({ words, matching, excluding }: NamedWords, others: Int32Array) {
     this.words = Int32Array.from(words)
@@ -160,6 +162,7 @@ class FieldIndex {
   /** For the request being looked up: what names its value, and how many there are. */
   readonly #found: Named[] = []
   #count = 0
+  #lookup = 0
   readonly #row: Int32Array
 
   constructor(
@@ -181,9 +184,15 @@ class FieldIndex {
     return this.#narrow(left)
   }
 
-  /** At least one value is on the list; of an inverted list none is. */
+  /** At least one value is on the list; of an inverted list none is. Groups, which have no globs. */
   leavesAny(left: Int32Array, values: readonly string[]): boolean {
-    for (let i = 0; i < values.length; i++) this.#look(values[i] ?? '')
+    this.#lookup++
+    for (let i = 0; i < values.length; i++) {
+      const named = this.#exact.get(values[i] ?? '')
+      if (named === undefined || named.foundBy === this.#lookup) continue
+      named.foundBy = this.#lookup
+      this.#found[this.#count++] = named
+    }
     return this.#narrow(left)
   }
 

@@ -158,8 +158,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   /** The two sockets are joined. */
   upgraded(): void {
     const state = this.#state
-    nextPhase(state.phase, 'upgraded')
-    if (state.phase === 'upgrading') state.phase = 'upgraded'
+    if (state.phase !== 'upgrading') throw new Error(`a request that is ${state.phase} is not being upgraded`)
+    state.phase = 'upgraded'
   }
 
   // === client events ===

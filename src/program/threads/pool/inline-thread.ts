@@ -35,10 +35,12 @@ export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThr
       return Promise.resolve()
     },
   }
-  void loadFilters().then((subjects) => {
-    if (ended) return
-    inside = new GatewayThread(data, (message) => events.onMessage(message), subjects)
-    for (const message of early.splice(0)) inside.receive(message)
-  })
+  loadFilters()
+    .then((subjects) => {
+      if (ended) return
+      inside = new GatewayThread(data, (message) => events.onMessage(message), subjects)
+      for (const message of early.splice(0)) inside.receive(message)
+    })
+    .catch((error: unknown) => events.onError(error instanceof Error ? error : new Error(String(error))))
   return handle
 }

@@ -16,7 +16,7 @@ import { formatListenAddress, type ListenAddress } from '../../../kit/core/liste
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { LogLevel } from '../../../kit/io/logs/log.ts'
 import { cannotListen } from '../../../kit/io/world/free-port.ts'
-import { type NewsLine, NewsListeners } from '../../../process/core/news/news.ts'
+import { type TopicChannel, TopicSubscribers } from '../../../process/core/topics/topics.ts'
 import type { AddressFailures } from '../../../process/failures/address-failures.ts'
 import type { ProtectionGate, ProtectionVerdict } from '../../../protection/api/protection.ts'
 import { createLine } from '../../io/threads.ts'
@@ -64,11 +64,11 @@ export class ThreadPool implements WorkerSlotOwner {
     scaleDown: (question) => this.#deletions.evaluateScaleDown(question),
   }
   /** Between the main thread's and the gateway threads' parts of a subject. */
-  readonly news: NewsLine = {
-    tell: (topic, news) => this.#standing.send(topic.message(news), topic.name),
-    follow: (topic, listener) => this.#listeners.follow(topic, listener),
+  readonly topics: TopicChannel = {
+    publish: (topic, payload) => this.#standing.send(topic.message(payload), topic.name),
+    subscribe: (topic, listener) => this.#subscribers.subscribe(topic, listener),
   }
-  readonly #listeners = new NewsListeners()
+  readonly #subscribers = new TopicSubscribers()
   readonly #deps: PoolDeps
   readonly #progress: ThreadProgress
   readonly #deletions: ThreadDeletions
@@ -302,8 +302,8 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'failures':
         for (const { source, count } of message.failures) void this.#deps.failures?.failed(source, count)
         break
-      case 'news':
-        this.#listeners.hear(message)
+      case 'published':
+        this.#subscribers.deliver(message)
         break
       case 'no-stream':
       case 'events':

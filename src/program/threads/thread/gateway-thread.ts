@@ -28,7 +28,7 @@ import { inStep } from '../../../kit/io/stalls/steps.ts'
 import { systemClock } from '../../../kit/io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../kit/io/world/coarse-ticker.ts'
 import { tuneForRequests } from '../../../kit/io/world/v8-flags.ts'
-import { type NewsLine, NewsListeners } from '../../../process/core/news/news.ts'
+import { type TopicChannel, TopicSubscribers } from '../../../process/core/topics/topics.ts'
 import { reportStalls } from '../../../process/stalls/report-stalls.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
 import { HeldConnections } from '../../connections/held-connections.ts'
@@ -73,7 +73,7 @@ export class GatewayThread {
   /** undefined = no tracing. */
   readonly #traces: ThreadTraces | undefined
   readonly #audit: PolicyAudit | undefined
-  readonly #news = new NewsListeners()
+  readonly #topics = new TopicSubscribers()
   readonly #filters: Filters
   readonly #guard: DialGuard
   readonly #contexts: TlsContexts
@@ -123,7 +123,7 @@ export class GatewayThread {
       events: this.#events(),
       traces: this.#traces,
     })
-    const shared = { metrics: this.#metrics, gate: this.#protection, news: this.#newsLine() }
+    const shared = { metrics: this.#metrics, gate: this.#protection, topics: this.#topicChannel() }
     this.#filters = createFilters(
       this.#protection,
       subjects.map((create) => create(shared)),
@@ -181,8 +181,8 @@ export class GatewayThread {
       case 'blocked':
         this.#failures.block(message.blocks)
         return
-      case 'news':
-        this.#news.hear(message)
+      case 'published':
+        this.#topics.deliver(message)
         return
       case 'credential-fault': {
         const live = this.#gateway.clusters.get(message.cluster)
@@ -361,10 +361,10 @@ export class GatewayThread {
     ])
   }
 
-  #newsLine(): NewsLine {
+  #topicChannel(): TopicChannel {
     return {
-      tell: (topic, news) => this.#post(topic.message(news)),
-      follow: (topic, listener) => this.#news.follow(topic, listener),
+      publish: (topic, payload) => this.#post(topic.message(payload)),
+      subscribe: (topic, listener) => this.#topics.subscribe(topic, listener),
     }
   }
 
