@@ -4,11 +4,15 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import type { Bench, Identity } from './bench.ts'
+import type { Bench, Identity, LoadOptions } from './bench.ts'
 
 export interface ProfileOptions {
   readonly threads: number
   readonly identity: Identity
+  /** What is asked. Default: full load over HTTP/2. */
+  readonly load: Pick<LoadOptions, 'http1' | 'rate'>
+  /** The server behind it offers HTTP/1.1 only. */
+  readonly olderUpstream: boolean
   /** Functions to print. */
   readonly top: number
 }
@@ -28,15 +32,16 @@ interface CpuProfile {
 }
 
 export async function profile(bench: Bench, options: ProfileOptions): Promise<void> {
-  const upstream = await bench.nghttpd()
+  const upstream = options.olderUpstream ? await bench.upstream(1, ['-http1']) : await bench.nghttpd()
   const folder = bench.material.path('profiles')
   mkdirSync(folder)
   const nodeArgs = ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${SAMPLE_MICROS}`]
   const { threads, identity } = options
   const place = threads > 1 ? 'any' : 'proxy'
   const gateway = await bench.portcullis({ upstreamPort: upstream.port, nodeArgs, threads, place })
-  await bench.warmUp(gateway, [identity])
-  const load = await bench.load(gateway, { identity, seconds: SECONDS, connections: 4 * threads })
+  await bench.warmUp(gateway, [identity], options.load)
+  const connections = threads * (options.load.http1 === true ? 64 : options.load.rate === undefined ? 4 : 8)
+  const load = await bench.load(gateway, { ...options.load, identity, seconds: SECONDS, connections })
   // A profile is written when its thread ends.
   await gateway.end('SIGTERM', 20)
   const files = readdirSync(folder)

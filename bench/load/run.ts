@@ -82,6 +82,9 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '2' },
     json: { type: 'string', default: RESULTS },
     profile: { type: 'boolean', default: false },
+    http1: { type: 'boolean', default: false },
+    'http1-upstream': { type: 'boolean', default: false },
+    rate: { type: 'string' },
     root: { type: 'string', default: join(import.meta.dirname, '../..') },
     tolerate: { type: 'string', default: '0' },
     threads: { type: 'string' },
@@ -126,7 +129,13 @@ async function run(): Promise<void> {
   try {
     if (values.profile) {
       const identity = values.token ? 'token' : 'x509'
-      await profile(bench, { threads: Number(values.threads ?? 1), identity, top: Number(values.top) })
+      await profile(bench, {
+        threads: Number(values.threads ?? 1),
+        identity,
+        load: { http1: values.http1, ...(values.rate !== undefined && { rate: Number(values.rate) }) },
+        olderUpstream: values['http1-upstream'],
+        top: Number(values.top),
+      })
     } else if (values.against !== undefined) {
       const { toOther } = await against(bench, resolve(values.against))
       process.stdout.write(`\n${toOther.toFixed(3)} x the other checkout\n`)

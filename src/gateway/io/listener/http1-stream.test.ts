@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { waitFor } from '../../../../test/harness/wait.ts'
 import { SERVER_LIMITS } from '../../../http2/limits.ts'
@@ -15,6 +16,17 @@ const PIECES = 256
 const NOBODY = addressCharge('127.0.0.1')
 const ALICE = userCharge('prod', 'alice', 1)
 
+const IDLE: Http1Connection = {
+  peer: { charge: ALICE } as Peer,
+  server: { draining: false },
+  draining: false,
+  closing: false,
+  refused: false,
+  answering: 1,
+  newest: undefined,
+  head: undefined,
+}
+
 /** A client that uploads a MiB that is never consumed. */
 function upload(charge: Charge): {
   peer: { charge: Charge }
@@ -26,16 +38,7 @@ function upload(charge: Charge): {
   const request = new IncomingMessage(new Socket())
   const response = new ServerResponse(request)
   const peer = { charge } as Peer
-  const connection: Http1Connection = {
-    peer,
-    server: { draining: false },
-    draining: false,
-    closing: false,
-    refused: false,
-    answering: 1,
-    newest: response,
-    head: undefined,
-  }
+  const connection: Http1Connection = { ...IDLE, peer, newest: response }
   const stream = new Http1Stream(request, response, connection, false)
   let bytes = 0
   const events: StreamEvents = {
@@ -88,3 +91,53 @@ test('an answer that is complete before its request is sent to its end at once, 
 function roundUp(bytes: number): number {
   return Math.ceil(bytes / PIECE.length) * PIECE.length
 }
+
+/** What a response writes to its socket, write by write. */
+async function written(answer: (stream: Http1Stream) => void): Promise<string[]> {
+  const writes: string[] = []
+  const socket = new Duplex({
+    read: () => undefined,
+    write(chunk, encoding, done) {
+      writes.push(Buffer.from(chunk, encoding).toString('latin1'))
+      done()
+    },
+    writev(chunks, done) {
+      writes.push(chunks.map(({ chunk, encoding }) => Buffer.from(chunk, encoding).toString('latin1')).join(''))
+      done()
+    },
+    decodeStrings: false,
+  })
+  const request = new IncomingMessage(socket as Socket)
+  request.method = 'GET'
+  const response = new ServerResponse(request)
+  response.assignSocket(socket as Socket)
+  const stream = new Http1Stream(request, response, { ...IDLE, newest: response }, true)
+  answer(stream)
+  await new Promise((resolve) => setImmediate(resolve))
+  return writes
+}
+
+test('the head of an answer has the octets that upstream sent, whether its body has come or not', async () => {
+  const head = [':status', '200', 'x-latin', '\xe9\xff', 'content-length', '4']
+  const [first = ''] = await written((stream) => stream.headers(head, false))
+  assert.match(first, /x-latin: \xe9\xff\r\n/)
+  const all = await written((stream) => {
+    stream.headers(head, false)
+    stream.body(Buffer.from('body'), true)
+  })
+  assert.match(all.join(''), /x-latin: \xe9\xff\r\ncontent-length: 4\r\n.*\r\nbody$/s)
+})
+
+test('an answer that is there in one turn is one write, or three TLS records and system calls would carry it', async () => {
+  const writes = await written((stream) => {
+    stream.headers([':status', '200', 'content-length', '8'], false)
+    stream.body(Buffer.from('body'), false)
+    stream.body(Buffer.from('more'), true)
+  })
+  assert.equal(writes.length, 1)
+})
+
+test('a head without a body is sent at once', async () => {
+  const writes = await written((stream) => stream.headers([':status', '200', 'transfer-encoding', 'chunked'], false))
+  assert.equal(writes.length, 1)
+})

@@ -120,7 +120,9 @@ export class Http1Stream implements Stream {
       return
     }
     if (end) this.#end()
-    else response.flushHeaders()
+    // flushHeaders() would write the head alone, and as UTF-8: with an empty piece it is written as latin1, in one write with what follows in this
+    // turn. node:http ignores pieces of a response that has no body: its head waits for the end.
+    else response.write(EMPTY)
   }
 
   /**
