@@ -1,5 +1,5 @@
-// The walks of docs/walks.md: each step is where it says, and a search for its name finds it. The files of a deletion lead from one to the next,
-// and are as many as the page says.
+// The walks of docs/walks.md: each step is where it says, and a search for its name finds it. The files of a walk lead from one to the next, are as
+// many as the page says, and stand in three subjects at most.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -71,15 +71,18 @@ interface Stop {
   readonly file: SourceFile
   /** It hands the stop to one before it, which does not import it. */
   readonly registeredBy: SourceFile | undefined
+  /** A stop before it, which the stop imports. */
+  readonly reads: SourceFile | undefined
 }
 
 /** The rows of one part. */
 function stopsOf(text: string): Stop[] {
-  const rows = text.matchAll(/^\| (\d+) \| `src\/([^`]+)`(?: \(registered by `src\/([^`]+)`\))? \| \S.* \|$/gm)
-  return [...rows].map(([, number, path = '', registrar]) => ({
+  const rows = text.matchAll(/^\| (\d+) \| `src\/([^`]+)`(?: \((registered by|reads) `src\/([^`]+)`\))? \| \S.* \|$/gm)
+  return [...rows].map(([, number, path = '', relation, other = '']) => ({
     number: Number(number),
     file: fileAt(path),
-    registeredBy: registrar === undefined ? undefined : fileAt(registrar),
+    registeredBy: relation === 'registered by' ? fileAt(other) : undefined,
+    reads: relation === 'reads' ? fileAt(other) : undefined,
   }))
 }
 
@@ -91,32 +94,71 @@ function isImportedBy({ path }: SourceFile, by: SourceFile): boolean {
   return by.imports.some((one) => one.path === path)
 }
 
-const [beforeParts = '', ...parts] = walk('The files of a deletion', '\n## ').split('\n### ')
-const stops = parts.flatMap(stopsOf)
+/** Subjects with stops; src/main.ts has none. */
+function subjectsOf(stops: readonly Stop[]): readonly string[] {
+  return stops.map(({ file }) => file.subject).filter((subject) => subject !== '')
+}
 
-test('the files of a deletion: each is imported by one before it, or registered by the file that its row names', () => {
-  assert.deepEqual(
-    stops.map(({ number }) => number),
-    stops.map((_, at) => at + 1),
-  )
-  assert.equal(new Set(stops.map(({ file }) => file.path)).size, stops.length, 'each stands once')
-  for (const [at, { file, registeredBy }] of stops.entries()) {
-    const known = stops.slice(0, at).some((earlier) => isImportedBy(file, earlier.file))
-    if (registeredBy === undefined) assert.ok(known || at === 0, `no stop before ${file.path} imports it`)
-    else {
-      assert.ok(isImportedBy(file, registeredBy), `${registeredBy.path} does not register ${file.path}`)
-      assert.ok(!known, `${file.path} is imported by a stop before it`)
-    }
-  }
-})
-
-test('the files of a deletion are as many as the page says', () => {
-  const afterwards = parts.findIndex((part) => /^\w+: the status afterwards/.test(part))
-  const [answered, later] = [parts.slice(0, afterwards), parts.slice(afterwards)].map((some) => some.flatMap(stopsOf))
-  assert.ok(answered !== undefined && later !== undefined)
-  const subjects = answered.map(({ file }) => file.subject)
-  const rooms = new Set(answered.map(({ file }) => dirname(file.path)))
+/** As the page says it. */
+function countsOf(stops: readonly Stop[]): string {
+  const subjects = subjectsOf(stops)
+  const all = new Set(subjects).size
+  const rooms = new Set(stops.map(({ file }) => dirname(file.path))).size
   const changes = subjects.filter((subject, at) => at > 0 && subject !== subjects[at - 1]).length
-  const told = `${answered.length} stops in ${new Set(subjects).size} subjects and ${rooms.size} rooms, which change the subject ${changes} times; the status afterwards is ${later.length} more stops`
-  assert.ok(beforeParts.replace(/\s+/g, ' ').includes(told), told)
-})
+  const inSubjects = `${stops.length} stops in ${all} ${all === 1 ? 'subject' : 'subjects'} and ${rooms} rooms`
+  return `${inSubjects}, which change the subject ${changes} times`
+}
+
+const MOST_SUBJECTS = 3
+
+for (const title of [
+  'The files of a GET',
+  'The files of a change',
+  'The files of a setting',
+  'The files of a deletion',
+]) {
+  const [before = '', ...parts] = walk(title, '\n## ').split(/\n(?=### |\| \| file \|)/)
+  const stops = parts.flatMap(stopsOf)
+  const afterwards = parts.findIndex((part) => /^### \w+: the status afterwards/.test(part))
+  const answered = parts.slice(0, afterwards === -1 ? undefined : afterwards).flatMap(stopsOf)
+
+  test(`${title}: each is imported by one before it, or related to one as its row says`, () => {
+    assert.ok(stops.length >= 10, `${stops.length} stops`)
+    assert.deepEqual(
+      stops.map(({ number }) => number),
+      stops.map((_, at) => at + 1),
+    )
+    assert.equal(new Set(stops.map(({ file }) => file.path)).size, stops.length, 'each stands once')
+    for (const [at, { file, registeredBy, reads }] of stops.entries()) {
+      const earlier = stops.slice(0, at).map((stop) => stop.file)
+      const known = earlier.some((one) => isImportedBy(file, one))
+      if (registeredBy === undefined && reads === undefined) {
+        assert.ok(known || at === 0, `no stop before ${file.path} imports it`)
+        continue
+      }
+      assert.ok(!known, `${file.path} is imported by a stop before it`)
+      if (registeredBy !== undefined) {
+        assert.ok(isImportedBy(file, registeredBy), `${registeredBy.path} does not register ${file.path}`)
+      }
+      if (reads !== undefined) {
+        assert.ok(earlier.includes(reads), `${reads.path} is not a stop before ${file.path}`)
+        assert.ok(isImportedBy(reads, file), `${file.path} does not read ${reads.path}`)
+      }
+    }
+  })
+
+  test(`${title} are as many as the page says, in three subjects at most`, () => {
+    const later = stops.length - answered.length
+    const told = countsOf(answered) + (later === 0 ? '' : `; the status afterwards is ${later} more stops`)
+    assert.ok(before.replace(/\s+/g, ' ').includes(told), told)
+    assert.ok(new Set(subjectsOf(answered)).size <= MOST_SUBJECTS)
+    const [, row = ''] = new RegExp(`^\\| \\[[^\\]]+\\]\\(#${anchorOf(title)}\\) \\| (.*) \\|$`, 'm').exec(PAGE) ?? []
+    const [count = '', subjects = ''] = row.split(' | ')
+    assert.equal(count, `${answered.length}${later === 0 ? '' : `, and ${later} for the status afterwards`}`)
+    assert.deepEqual(subjects.split(', '), [...new Set(subjectsOf(answered))])
+  })
+}
+
+function anchorOf(title: string): string {
+  return title.toLowerCase().replaceAll(' ', '-')
+}
