@@ -31,7 +31,7 @@ process.exitCode = await reportUserErrors(err, () =>
     // bin/portcullis starts the kubectl plugin under this title.
     name: process.title === 'kubectl-portcullis' ? 'kubectl portcullis' : 'portcullis',
     version: VERSION,
-    settings: async () => (await import('./process/config/config.ts')).SETTINGS,
+    settings: async () => (await import('./process/config/config.ts')).ALL_SETTINGS,
     out: (text) => void process.stdout.write(text),
     err,
     input: stdinLines(),

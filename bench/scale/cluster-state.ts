@@ -4,7 +4,7 @@
 import {
   type ClusterReadiness,
   countNodes,
-  isUnhealthy,
+  hasTooManyUnready,
   type NodeState,
   type UnregisteredNode,
 } from '../../src/incidents/core/readiness.ts'
@@ -130,7 +130,7 @@ export class ClusterState {
 
   get healthy(): boolean {
     const { unready, registered } = this.#readiness.total
-    return !isUnhealthy(unready, registered, this.#options)
+    return !hasTooManyUnready(unready, registered, this.#options)
   }
 
   isHealthy(group: string): boolean {
@@ -141,7 +141,8 @@ export class ClusterState {
     const { min } = this.#ranges.get(group) ?? NO_RANGE
     const missing = min - own.ready - own.suspended
     return (
-      missing <= 0 || !isUnhealthy(missing, own.ready + own.unready + own.notStarted + own.suspended, this.#options)
+      missing <= 0 ||
+      !hasTooManyUnready(missing, own.ready + own.unready + own.notStarted + own.suspended, this.#options)
     )
   }
 

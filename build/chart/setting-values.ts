@@ -1,7 +1,7 @@
 // Settings of `serve` as values of the chart: all that the chart does not decide by itself. A new row of the table of settings is a new value.
 
 import { LOG_LEVELS } from '../../src/kit/io/logs/log.ts'
-import { SETTINGS } from '../../src/process/config/config.ts'
+import { ALL_SETTINGS } from '../../src/process/config/config.ts'
 import type { Setting } from '../../src/process/config/setting-rows.ts'
 import type { Value, ValueSchema } from './values-table.ts'
 
@@ -39,7 +39,7 @@ export const CHART_SETTINGS: ReadonlySet<string> = new Set([
 
 /** By their names in camelCase, as in the settings' own file. */
 export function settingValues(): Record<string, Value> {
-  const rest = SETTINGS.filter(({ name }) => !CHART_SETTINGS.has(name))
+  const rest = ALL_SETTINGS.filter(({ name }) => !CHART_SETTINGS.has(name))
   return Object.fromEntries(rest.map((setting): [string, Value] => [setting.name, settingValue(setting)]))
 }
 

@@ -5,9 +5,9 @@ import { UserError } from '../kit/api/validation/field-errors.ts'
 import { canonicalIp } from '../kit/api/validation/ip-address.ts'
 import { createCA, issueCertificate, issueServingCertificate } from '../pki/io/pki.ts'
 import { existingPairFiles, readKeyPair, writeKeyPair } from '../pki/io/pki-files.ts'
-import { type Output, reportUserErrors } from './command/output.ts'
+import { type CommandOutput, reportUserErrors } from './command/output.ts'
 
-export interface CertsInitOptions extends Output {
+export interface CertsInitOptions extends CommandOutput {
   dir: string
   /** Host names and addresses of the gateway; at least one. */
   hosts: readonly string[]
@@ -15,7 +15,7 @@ export interface CertsInitOptions extends Output {
   force?: boolean
 }
 
-export interface CertsClientOptions extends Output {
+export interface CertsClientOptions extends CommandOutput {
   /** Directory in which `init` created ca.crt and ca.key. */
   dir: string
   /** The user's name: the common name. */

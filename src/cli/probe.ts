@@ -4,10 +4,10 @@ import { errorMessage } from '../kit/api/validation/error-message.ts'
 import { UserError } from '../kit/api/validation/field-errors.ts'
 import { formatDuration, parseDuration } from '../kit/core/text/duration.ts'
 import { readPositiveDuration } from './client/control-plane.ts'
-import type { Output } from './command/output.ts'
+import type { CommandOutput } from './command/output.ts'
 import { type HealthAnswer, type HealthRequestOptions, requestHealth } from './io/health-request.ts'
 
-export interface ProbeOptions extends Output {
+export interface ProbeOptions extends CommandOutput {
   readonly url: string
   /** How long to retry until it is ready. Default: a single attempt. */
   readonly wait?: string

@@ -7,7 +7,7 @@ import * as frame from './frames.ts'
 import type { HeadMemory } from './header-frames.ts'
 import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
 import { encodeShared } from './hpack/encoder.ts'
-import { STATUS } from './hpack/field-rules.ts'
+import { PSEUDO_STATUS } from './hpack/field-rules.ts'
 import type { Http2Limits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 import { UnconfirmedResets } from './unconfirmed-resets.ts'
@@ -156,7 +156,7 @@ export class ClientConnection extends Connection {
 
   #onAnswer(stream: Http2Stream, end: boolean): void {
     const { pseudoMask, contentLength, fields } = this.decoder
-    const status = pseudoMask === STATUS ? readStatus(fields[1] ?? '') : 0
+    const status = pseudoMask === PSEUDO_STATUS ? readStatus(fields[1] ?? '') : 0
     // 101 does not exist in HTTP/2 (RFC 9113 section 8.6).
     if (status < 100 || status === 101 || contentLength < ANY_LENGTH || (status < 200 && end)) {
       this.blame(stream, PROTOCOL_ERROR)

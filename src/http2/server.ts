@@ -6,14 +6,14 @@ import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
 import type { HeadMemory } from './header-frames.ts'
 import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
-import { AUTHORITY, METHOD, PATH, SCHEME } from './hpack/field-rules.ts'
+import { PSEUDO_AUTHORITY, PSEUDO_METHOD, PSEUDO_PATH, PSEUDO_SCHEME } from './hpack/field-rules.ts'
 import { LateBodies, type LateBodyHost, type LateBodyShare } from './late-bodies.ts'
 import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
 const { NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } = frame
-const REQUEST = METHOD | SCHEME | PATH
-const CONNECT_REQUEST = METHOD | AUTHORITY
+const REQUEST = PSEUDO_METHOD | PSEUDO_SCHEME | PSEUDO_PATH
+const CONNECT_REQUEST = PSEUDO_METHOD | PSEUDO_AUTHORITY
 
 const TOO_LARGE_ANSWER: HeaderList = [':status', '431', 'content-length', '0']
 /** The gateway is not a tunnel: CONNECT is not implemented (RFC 9110 section 15.6.2). */
@@ -117,7 +117,7 @@ export class ServerConnection extends Connection implements LateBodyHost {
   #onRequest(id: number, end: boolean): void {
     const { decoder } = this
     const { pseudoMask, contentLength, fields } = decoder
-    if ((pseudoMask & ~AUTHORITY) !== REQUEST) {
+    if ((pseudoMask & ~PSEUDO_AUTHORITY) !== REQUEST) {
       const connect = pseudoMask === CONNECT_REQUEST && fields.includes('CONNECT')
       if (connect) this.#answer(id, end, CONNECT_ANSWER)
       else this.#refuse(id, PROTOCOL_ERROR)

@@ -11,7 +11,7 @@ import { chartFiles, UPDATE_COMMAND } from '../../build/chart/chart-files.ts'
 import { CHART_SETTINGS } from '../../build/chart/setting-values.ts'
 import { VALUES } from '../../build/chart/values.ts'
 import { type Group, isGroup } from '../../build/chart/values-table.ts'
-import { loadConfig, SETTINGS } from '../../src/process/config/config.ts'
+import { ALL_SETTINGS, loadConfig } from '../../src/process/config/config.ts'
 import {
   API_VERSIONS,
   CHART,
@@ -73,7 +73,7 @@ for (const [name, args] of SHAPES) {
     const given: Record<string, unknown> = {}
     for (const flag of flags) {
       const [, words = '', value = ''] = /^--([a-z-]+)=(.*)$/.exec(flag) ?? assert.fail(flag)
-      const setting = SETTINGS.find((one) => one.flag === `--${words}`) ?? assert.fail(`there is no --${words}`)
+      const setting = ALL_SETTINGS.find((one) => one.flag === `--${words}`) ?? assert.fail(`there is no --${words}`)
       const before = given[setting.name]
       // As the kubelet does it with variables of the container.
       const text = value.replace('$(POD_IP)', 'fd00::1')
@@ -325,7 +325,7 @@ test('every value is in a template', () => {
 })
 
 test('every setting of the gateway is a value, or set by the chart', () => {
-  const names = SETTINGS.map(({ name }) => name)
+  const names = ALL_SETTINGS.map(({ name }) => name)
   const values = paths(VALUES)
     .filter((path) => path.startsWith('settings.'))
     .map((path) => path.slice('settings.'.length))

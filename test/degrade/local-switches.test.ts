@@ -21,7 +21,7 @@ import type { ResourceSource, SourceChange } from '../../src/gateway/api/resourc
 import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { UPSTREAM_CLUSTERS } from '../../src/gateway/api/upstream-cluster-kind.ts'
 import type { DegradeOptions } from '../../src/incidents/cli/change.ts'
-import { degrade } from '../../src/incidents/cli/degrade.ts'
+import { degradeCommand } from '../../src/incidents/cli/degrade.ts'
 import { degradeLocally } from '../../src/incidents/cli/local.ts'
 import { SwitchedSource } from '../../src/incidents/controllers/local-switches/switched-source.ts'
 import { type LocalSwitches, SwitchDirectory } from '../../src/incidents/io/local-switches/switch-directory.ts'
@@ -404,7 +404,7 @@ test('what the command refuses, and says when no gateway is there', async (t) =>
   assert.match(unseen.err, /prod: no gateway has taken it/)
   const err: string[] = []
   const io = { now: Date.now, out: () => undefined, err: (text: string) => void err.push(text) }
-  assert.equal(await degrade({ cluster: 'prod', status: false, off: true, client: one.objects, ...io }), 1)
+  assert.equal(await degradeCommand({ cluster: 'prod', status: false, off: true, client: one.objects, ...io }), 1)
   assert.match(err.join(), /--off lifts a switch that was set with --local/)
 })
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parseDuration } from '../../src/kit/core/text/duration.ts'
-import { SETTINGS } from '../../src/process/config/config.ts'
+import { ALL_SETTINGS } from '../../src/process/config/config.ts'
 
 const UNITS = join(import.meta.dirname, '../../deploy/systemd')
 const SERVICE = readFileSync(join(UNITS, 'portcullis.service'), 'utf8')
@@ -54,7 +54,7 @@ test('its exposure is low, and each line that holds it down counts', () => {
 
 test('its times fit each other and the defaults of the gateway', () => {
   const seconds = (text: string): number => (/^\d+$/.test(text) ? Number(text) : (parseDuration(text) ?? 0) / 1000)
-  const defaultOf = (flag: string): number => seconds(SETTINGS.find((one) => one.flag === flag)?.defaultText ?? '')
+  const defaultOf = (flag: string): number => seconds(ALL_SETTINGS.find((one) => one.flag === flag)?.defaultText ?? '')
   const wait = /--wait (\S+)/.exec(valueOfKey('ExecStartPost'))?.[1] ?? ''
   assert.ok(
     seconds(valueOfKey('TimeoutStartSec')) > seconds(wait),

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { degrade } from '../../src/incidents/cli/degrade.ts'
+import { degradeCommand } from '../../src/incidents/cli/degrade.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 
 const ca = createCA({ commonName: 'servers' })
@@ -80,7 +80,7 @@ after(() => {
 test("degrade with a worker's kubeconfig names the context that has UpstreamClusters", async () => {
   const said: string[] = []
   const io = { out: () => undefined, err: (text: string) => void said.push(text), now: Date.now }
-  const code = await degrade({ cluster: 'prod', mode: 'Off', status: false, kubeconfig: file, ...io })
+  const code = await degradeCommand({ cluster: 'prod', mode: 'Off', status: false, kubeconfig: file, ...io })
   assert.equal(code, 1)
   assert.deepEqual(said, [
     'error: this API server has no UpstreamClusters; is it the one of the gateway? these contexts have: gateway\n',

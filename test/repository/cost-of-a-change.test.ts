@@ -12,7 +12,7 @@ import { NODE_METRICS } from '../../src/gateway/metrics/node-metrics.ts'
 import { PROCESS_METRICS } from '../../src/gateway/metrics/process-metrics.ts'
 import type { JsonSchema } from '../../src/kit/api/json/json-schema.ts'
 import { REFUSAL_TABLE } from '../../src/kit/core/refusal/refusal.ts'
-import { SETTINGS } from '../../src/process/config/config.ts'
+import { ALL_SETTINGS } from '../../src/process/config/config.ts'
 import { createProgram } from '../../src/program/cli/program.ts'
 import { MONITORS, PROTECTION_METRICS } from '../../src/protection/metrics/descriptors.ts'
 
@@ -59,8 +59,8 @@ test('a setting is one row of one table', () => {
       rows += [...table.matchAll(new RegExp(`^${outer} {2}\\w+: `, 'gm'))].length
     }
   }
-  assert.equal(new Set(SETTINGS.map(({ name }) => name)).size, SETTINGS.length)
-  assert.equal(rows, SETTINGS.length * told('a setting'))
+  assert.equal(new Set(ALL_SETTINGS.map(({ name }) => name)).size, ALL_SETTINGS.length)
+  assert.equal(rows, ALL_SETTINGS.length * told('a setting'))
 })
 
 test('a metric is one row', () => {

@@ -31,7 +31,7 @@ import { MAX_VALUES } from '../../src/kube/core/objects/json-text.ts'
 import { MAX_OWNED_FIELDS } from '../../src/kube/core/objects/value-count.ts'
 import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
-import { CONFIG_FILE, SETTINGS } from '../../src/process/config/config.ts'
+import { ALL_SETTINGS, CONFIG_FILE } from '../../src/process/config/config.ts'
 import { createProgram } from '../../src/program/cli/program.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../src/protection/api/schema.ts'
 import { documentationErrors, explanationsOf } from '../harness/docs/documented-fields.ts'
@@ -156,21 +156,21 @@ test('life of a request has the filters in their order', () => {
 
 test('settings has every setting with its variable and default, and no other', () => {
   const rows = Map.groupBy(tableRows(SETTINGS_PAGE), (row) => codeOf(row[0]))
-  for (const { flag, env, defaultText } of SETTINGS) {
+  for (const { flag, env, defaultText } of ALL_SETTINGS) {
     const [row, ...others] = rows.get(flag) ?? []
     assert.ok(row !== undefined, `docs/settings.md: no row for ${flag}`)
     assert.equal(others.length, 0, `docs/settings.md: several rows for ${flag}`)
     assert.equal(codeOf(row[1]), env, flag)
     assert.equal(codeOf(row[2]), defaultText, `default of ${flag}`)
   }
-  const flags = new Set(SETTINGS.map(({ flag }) => flag))
+  const flags = new Set(ALL_SETTINGS.map(({ flag }) => flag))
   const others = [...rows.keys()].filter((code) => code !== '' && !flags.has(code))
   assert.deepEqual(others, [], 'rows for settings that are not there')
   assert.ok(SETTINGS_PAGE.includes(`\`${CONFIG_FILE.flag}\``) && SETTINGS_PAGE.includes(`\`${CONFIG_FILE.env}\``))
 })
 
 test('security gives the defaults of settings as they are, and names metrics that exist', () => {
-  const defaults = new Map(SETTINGS.map(({ flag, defaultText }) => [flag, defaultText]))
+  const defaults = new Map(ALL_SETTINGS.map(({ flag, defaultText }) => [flag, defaultText]))
   const ofProtection = tableRows(PROTECTION).map((row) => codeOf(row[0]))
   const names = new Set([...METRICS.map(({ name }) => name), ...ofProtection])
   const codesOf = (text = ''): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
@@ -522,7 +522,7 @@ test('commands has every command, and no command or flag that is not there', () 
   const nothing = (): never => assert.fail('no command runs')
   const commands = new Map(
     allCommands(
-      createProgram(SETTINGS, {
+      createProgram(ALL_SETTINGS, {
         version: '',
         settings: nothing,
         out: nothing,

@@ -14,7 +14,7 @@ import {
   sizeCorrection,
   upcomingNodes,
 } from '../../bench/scale/sizes.ts'
-import { isUnhealthy, type NodeState, type Readiness, readiness } from '../../src/incidents/core/readiness.ts'
+import { hasTooManyUnready, type NodeState, type Readiness, readiness } from '../../src/incidents/core/readiness.ts'
 import { changedRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
 
 const CASES = JSON.parse(readFileSync(new URL('../data/clusterstate.json', import.meta.url), 'utf8'))
@@ -40,7 +40,7 @@ test("defaults are the autoscaler's", () => {
 
 for (const { unready, nodes, healthy } of CASES.clusterHealthFormula_derived.cases) {
   test(`${unready} of ${nodes} nodes unready: ${healthy ? 'healthy' : 'unhealthy'}`, () => {
-    assert.equal(isUnhealthy(unready, nodes, DEFAULTS), !healthy)
+    assert.equal(hasTooManyUnready(unready, nodes, DEFAULTS), !healthy)
   })
 }
 

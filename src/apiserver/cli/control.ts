@@ -1,6 +1,6 @@
 // `portcullis control`: credentials for the embedded API server, a backup of its store, and key rotation.
 
-import { type Output, reportUserErrors } from '../../cli/command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../../cli/command/output.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
@@ -17,7 +17,7 @@ import { backupStore } from '../io/store/backup.ts'
 import { keyId, readExistingKey } from '../io/store/key.ts'
 import { rotateStoreKey } from '../io/store/rotation.ts'
 
-export interface ControlKubeconfigOptions extends Output {
+export interface ControlKubeconfigOptions extends CommandOutput {
   /** `--data-dir` of the gateway. */
   readonly dataDir: string
   readonly user: string
@@ -60,7 +60,9 @@ function token(dir: string, { user, groups, now }: ControlKubeconfigOptions, ttl
 }
 
 /** Copies the store of a gateway that may be running; returns the exit code. */
-export function backupControlStore(options: Output & { readonly dataDir: string; readonly file: string }): number {
+export function backupControlStore(
+  options: CommandOutput & { readonly dataDir: string; readonly file: string },
+): number {
   return reportUserErrors(options.err, () => {
     const { store, storeKey } = controlPaths(options.dataDir)
     backupStore(store, options.file)
@@ -71,7 +73,7 @@ export function backupControlStore(options: Output & { readonly dataDir: string;
   })
 }
 
-export interface RotateKeyOptions extends Output {
+export interface RotateKeyOptions extends CommandOutput {
   /** `--data-dir` of the gateway. */
   readonly dataDir: string
   /** The gateway's `--store-key-file`. Default: the one in the data directory. */

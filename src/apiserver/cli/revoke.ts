@@ -2,7 +2,7 @@
 
 import { certificateSubject, tokenSubject } from '../../cli/client/revoked-subject.ts'
 import { textTable } from '../../cli/client/text-table.ts'
-import { type Output, reportUserErrors } from '../../cli/command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../../cli/command/output.ts'
 import type { RevokedCredentialSpec } from '../../gateway/api/revoked-credential.ts'
 import { REVOKED_CREDENTIALS } from '../../gateway/api/revoked-credential-kind.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
@@ -16,7 +16,7 @@ import { readControlAdmin } from '../../pki/io/control-pki.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { type LocalObjects, type LocalOptions, withLocalObjects } from '../io/store/local-objects.ts'
 
-export interface ControlRevokeOptions extends LocalOptions, Output {
+export interface ControlRevokeOptions extends LocalOptions, CommandOutput {
   /** Exactly one of the four, unless `list`. */
   readonly user?: string | undefined
   /** PEM, or a kubeconfig: the user of its current context. */

@@ -2,7 +2,7 @@
 // them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
 
 import { stringify } from 'yaml'
-import { type Output, reportUserErrors } from '../../cli/command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../../cli/command/output.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -11,7 +11,7 @@ import { readControlTokenKey } from '../../pki/io/control-pki.ts'
 import { readTextFile } from '../../pki/io/pki-files.ts'
 import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
 
-export interface ControlWebhookOptions extends Output {
+export interface ControlWebhookOptions extends CommandOutput {
   /** The kinds that are checked. */
   readonly kinds: readonly ResourceKind[]
   /** --data-dir of the gateway. */

@@ -10,9 +10,9 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { createKubeClient } from '../../kube/io/client.ts'
 import { contextsWith } from '../../kube/io/contexts.ts'
-import type { Output } from '../command/output.ts'
+import type { CommandOutput } from '../command/output.ts'
 
-export interface ControlPlaneOptions extends Output {
+export interface ControlPlaneOptions extends CommandOutput {
   /** Default: as kubectl finds it. */
   readonly kubeconfig?: string
   /** Default: the kubeconfig's current one. */

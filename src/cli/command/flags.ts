@@ -18,7 +18,7 @@ export function collect(value: string, all: string[]): string[] {
 }
 
 /** For a flag that takes a whole number, 0 or more. */
-export function wholeNumber(text: string): number {
+export function parseWholeNumber(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('Write a whole number, 0 or more.')
 }

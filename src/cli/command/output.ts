@@ -2,13 +2,13 @@
 
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 
-export interface Output {
+export interface CommandOutput {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
 }
 
 /** Environment that the flags of a command are bound to. */
-export interface CommandContext extends Output {
+export interface CommandContext extends CommandOutput {
   /** Milliseconds since the epoch. */
   readonly now: () => number
   /** Receives the exit code. */
@@ -16,9 +16,12 @@ export interface CommandContext extends Output {
 }
 
 /** The exit code of `action`; 1, and one line, if it throws a UserError. Anything else is a bug of ours and keeps its stack. */
-export function reportUserErrors(err: Output['err'], action: () => number): number
-export function reportUserErrors(err: Output['err'], action: () => Promise<number>): Promise<number>
-export function reportUserErrors(err: Output['err'], action: () => number | Promise<number>): number | Promise<number> {
+export function reportUserErrors(err: CommandOutput['err'], action: () => number): number
+export function reportUserErrors(err: CommandOutput['err'], action: () => Promise<number>): Promise<number>
+export function reportUserErrors(
+  err: CommandOutput['err'],
+  action: () => number | Promise<number>,
+): number | Promise<number> {
   const report = (error: unknown): number => {
     if (!(error instanceof UserError)) throw error
     err(`error: ${error.message}; ${error.fix}\n`)

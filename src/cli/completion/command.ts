@@ -7,7 +7,7 @@ import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { SILENT } from '../../kit/api/ports.ts'
 import { createKubeClient } from '../../kube/io/client.ts'
 import { metadataOf } from '../client/control-plane.ts'
-import { complete, completionText } from './complete.ts'
+import { completionsOf, completionText } from './complete.ts'
 
 /** The user is waiting at the keyboard. */
 const TIMEOUT_MS = 2000
@@ -18,7 +18,7 @@ export async function completeWords(
   words: readonly string[],
   out: (text: string) => void,
 ): Promise<number> {
-  out(completionText(await complete(program, words, { values: { '--mode': DEGRADE_MODES }, clusters })))
+  out(completionText(await completionsOf(program, words, { values: { '--mode': DEGRADE_MODES }, clusters })))
   return 0
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Argument, Command, Option } from 'commander'
-import { complete, completionText } from './complete.ts'
+import { completionsOf, completionText } from './complete.ts'
 
 const ignore = (): void => undefined
 
@@ -30,7 +30,7 @@ function program(): Command {
 async function text(...words: readonly string[]): Promise<string> {
   const clusters = async (flags: ReadonlyMap<string, string>): Promise<readonly string[]> =>
     ['prod', 'preview', 'staging'].map((name) => `${flags.get('--namespace') ?? ''}${name}`)
-  return completionText(await complete(program(), words, { values: { '--mode': ['Off', 'Freeze'] }, clusters }))
+  return completionText(await completionsOf(program(), words, { values: { '--mode': ['Off', 'Freeze'] }, clusters }))
 }
 
 for (const [what, words, expected] of [

@@ -24,7 +24,7 @@ const NO_FILES = 4
 const NOTHING: Completions = { values: new Map(), files: false }
 
 /** @param words the words after the name of the program; the last one is being completed */
-export async function complete(
+export async function completionsOf(
   program: CommandUnknownOpts,
   words: readonly string[],
   sources: CompletionSources,

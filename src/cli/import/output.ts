@@ -2,9 +2,9 @@
 
 import { stringify } from 'yaml'
 import { writeManifests } from '../../gateway/io/sources/files/manifest-files.ts'
-import type { Output } from '../command/output.ts'
+import type { CommandOutput } from '../command/output.ts'
 
-export interface ImportOutput extends Output {
+export interface ImportOutput extends CommandOutput {
   /** Default: everything to `out`. */
   readonly dir?: string
   /** Overwrite existing files. Default false. */

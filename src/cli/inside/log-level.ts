@@ -5,9 +5,9 @@ import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
 import { printable } from '../../kit/core/text/printable.ts'
 import { AdminClient, type AdminClientOptions } from '../client/admin-client.ts'
-import { type Output, reportUserErrors } from '../command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../command/output.ts'
 
-export interface LogLevelOptions extends AdminClientOptions, Output {
+export interface LogLevelOptions extends AdminClientOptions, CommandOutput {
   /** undefined = only show it. */
   readonly level?: string
   /** A duration, `10m`. */

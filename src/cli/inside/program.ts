@@ -1,7 +1,7 @@
 // The commands that look inside a running gateway.
 
 import { Argument, type Command } from 'commander'
-import { forAdmin, wholeNumber } from '../command/flags.ts'
+import { forAdmin, parseWholeNumber } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 
 export function addInside(program: Command, { out, err, done }: CommandContext): void {
@@ -16,6 +16,6 @@ export function addInside(program: Command, { out, err, done }: CommandContext):
   forAdmin(program.command('support-bundle'))
     .description('writes version, settings, state, metrics and log of a running gateway into a file, without secrets')
     .option('--file <file>', 'to write; must not exist', 'portcullis-support.tar.gz')
-    .option('--profile <seconds>', 'with a CPU profile that takes this long', wholeNumber, 0)
+    .option('--profile <seconds>', 'with a CPU profile that takes this long', parseWholeNumber, 0)
     .action(async (options) => done((await import('./support-bundle.ts')).supportBundle({ ...options, out, err })))
 }

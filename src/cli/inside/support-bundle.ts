@@ -3,9 +3,9 @@
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { writeNewFile } from '../../kit/io/world/new-file.ts'
 import { AdminClient, type AdminClientOptions } from '../client/admin-client.ts'
-import { type Output, reportUserErrors } from '../command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../command/output.ts'
 
-export interface SupportBundleOptions extends AdminClientOptions, Output {
+export interface SupportBundleOptions extends AdminClientOptions, CommandOutput {
   /** Must not exist. */
   readonly file: string
   /** Seconds of a CPU profile; 0 = none. */

@@ -4,13 +4,13 @@ import { REFUSAL_TABLE } from '../../kit/core/refusal/refusal.ts'
 import { METRIC_SCOPES, VERB_WATCH } from '../core/cluster/metric-labels.ts'
 import {
   ADMITTED,
-  DURATION,
   INFLIGHT,
   LONG_RUNNING,
   POLICY_MATCHES,
   REFUSALS,
   REJECTED,
-  REQUESTS,
+  REQUEST_DURATION,
+  REQUEST_TOTAL,
   UPSTREAM,
   VERB,
 } from './descriptors.ts'
@@ -39,7 +39,7 @@ export interface ClusterTotals {
 }
 
 /** Seconds. */
-export const DURATION_BOUNDS: Float64Array = DURATION.bounds
+export const DURATION_BOUNDS: Float64Array = REQUEST_DURATION.bounds
 const HISTOGRAM_HEAD = 2
 /** The gateway's own responses when upstream fails: errors, not refusals. */
 const FAILURES: ReadonlySet<string> = new Set(['no-endpoint', 'upstream-failed', 'upgrade-failed', 'internal'])
@@ -70,10 +70,10 @@ export function clusterTotals({ rows, values, names }: StoreSnapshot): ClusterTo
     const [kind = 0, first = 0, second = 0, at = 0] = rows.subarray(row * ROW_FIELDS, (row + 1) * ROW_FIELDS)
     const value = values[at] ?? 0
     switch (kind) {
-      case REQUESTS.id:
+      case REQUEST_TOTAL.id:
         totals.requests += value
         break
-      case DURATION.id:
+      case REQUEST_DURATION.id:
         totals.durationCount += value
         for (let i = 0; i < DURATION_BOUNDS.length; i++) {
           totals.durations[i] = (totals.durations[i] ?? 0) + (values[at + HISTOGRAM_HEAD + i] ?? 0)

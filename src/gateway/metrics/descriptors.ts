@@ -46,13 +46,13 @@ export const ADDED: Metric = table.histogram(
   'Time until the response head that the gateway added: the total less what upstream took',
   ADDED_BUCKETS,
 )
-export const REQUESTS: Metric = table.counter(
+export const REQUEST_TOTAL: Metric = table.counter(
   'apiserver_request_total',
   [...REQUEST_LABELS, 'code'],
   'Requests, by the code that the client got; 0 = none',
   OF_VERB,
 )
-export const DURATION: Metric = table.histogram(
+export const REQUEST_DURATION: Metric = table.histogram(
   'apiserver_request_duration_seconds',
   REQUEST_LABELS,
   'Time from the request head to the end of the response, without long-running requests',
@@ -423,7 +423,7 @@ export const REDIS_UP: Metric<[]> = table.gauge(
   [],
   '1 when Redis answers; 0 when each replica keeps to its part of the shared limits',
 )
-export const REPLICAS: Metric<[]> = table.gauge(
+export const LIVE_REPLICAS: Metric<[]> = table.gauge(
   'global_limit_replicas',
   [],
   'Replicas alive; while Redis does not answer, as of its last answer',

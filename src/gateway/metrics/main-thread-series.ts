@@ -17,8 +17,8 @@ import {
   LAST_GOOD_BYTES,
   LAST_GOOD_FAILURES,
   LAST_GOOD_WRITTEN,
+  LIVE_REPLICAS,
   REDIS_UP,
-  REPLICAS,
   SERVER_ADDRESSES,
   SERVER_LOOKUPS,
   THREAD_ANSWERS,
@@ -168,7 +168,7 @@ interface GlobalLimitsState {
 export function exposeGlobalLimits(into: Exposition, state: GlobalLimitsState | undefined): void {
   if (state === undefined) return
   into.addMetric(REDIS_UP, state.mode === 'parted' ? 0 : 1)
-  into.addMetric(REPLICAS, state.replicas.length)
+  into.addMetric(LIVE_REPLICAS, state.replicas.length)
   for (const { cluster, schema, mode, atHand } of state.limits) {
     into.addMetric(GLOBAL_LIMIT_STATE, mode === 'shared' ? 1 : 0, cluster, schema)
     into.addMetric(GLOBAL_LIMIT_AT_HAND, atHand, cluster, schema)

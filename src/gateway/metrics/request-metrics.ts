@@ -16,13 +16,13 @@ import {
   ABORTS,
   ADDED,
   ADMITTED,
-  DURATION,
   INFLIGHT,
   LONG_RUNNING,
   POLICY_MATCHES,
   REFUSALS,
   REJECTED,
-  REQUESTS,
+  REQUEST_DURATION,
+  REQUEST_TOTAL,
   RESERVED,
   RESOURCE,
   RESPONSE_SIZES,
@@ -37,7 +37,7 @@ import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN,
 /** Rows are created when there is something to count. */
 const NO_ROW = -1
 // Constants are cheaper in `observe` than the descriptors' fields.
-const DURATION_BOUNDS: Float64Array = DURATION.bounds
+const DURATION_BOUNDS: Float64Array = REQUEST_DURATION.bounds
 const SIZE_BOUNDS: Float64Array = RESPONSE_SIZES.bounds
 /** Resources found without a map lookup; a power of two. */
 const RECENT = 128
@@ -267,7 +267,7 @@ class VerbSeries {
     const verb = Math.floor(index / METRIC_SCOPES.length)
     this.#store = store
     this.#row = row
-    this.#codes = new CodeCounts(store, REQUESTS, row)
+    this.#codes = new CodeCounts(store, REQUEST_TOTAL, row)
     // Sizes of reads only, like kube-apiserver: a write's response is about as long as its request.
     this.#hasSizes = verb === VERB_GET || verb === VERB_LIST
   }
@@ -279,7 +279,7 @@ class VerbSeries {
       return
     }
     if (record.durationMs >= 0) {
-      if (this.#durationsAt === NO_ROW) this.#durationsAt = this.#addRow(DURATION)
+      if (this.#durationsAt === NO_ROW) this.#durationsAt = this.#addRow(REQUEST_DURATION)
       observeAt(this.#store.values, this.#durationsAt, DURATION_BOUNDS, record.durationMs / 1000)
     }
     if (this.#hasSizes) {

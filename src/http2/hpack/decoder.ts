@@ -29,7 +29,7 @@ export const MAX_FIELDS = 4000
 export class HpackDecoder {
   /** Name, value, name, value, ... of the last block when it was DECODED, else empty. The caller may keep it. */
   fields: string[] = []
-  /** Of the last block: how many pseudo-header fields, and which (METHOD, PATH, ... of field-rules.ts). */
+  /** Of the last block: how many pseudo-header fields, and which (PSEUDO_METHOD, PSEUDO_PATH, ... of field-rules.ts). */
   pseudoCount = 0
   pseudoMask = 0
   /** `content-length` of the last block; -1 when there is none, -2 when it is not a number or two contradict each other. */

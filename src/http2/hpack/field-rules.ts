@@ -4,12 +4,12 @@
 import { KNOWN_NAMES } from './static.ts'
 
 /** Pseudo-header fields (RFC 9113 section 8.3, RFC 8441 section 4): bits of a field's flags, and of `pseudoMask`. */
-export const METHOD = 1
-export const PATH = 2
-export const AUTHORITY = 4
-export const SCHEME = 8
-const PROTOCOL = 16
-export const STATUS = 32
+export const PSEUDO_METHOD = 1
+export const PSEUDO_PATH = 2
+export const PSEUDO_AUTHORITY = 4
+export const PSEUDO_SCHEME = 8
+const PSEUDO_PROTOCOL = 16
+export const PSEUDO_STATUS = 32
 export const PSEUDO_BITS = 63
 /** `content-length`. */
 export const CONTENT_LENGTH = 64
@@ -31,12 +31,12 @@ const CONNECTION_SPECIFIC: ReadonlySet<string> = new Set([
 ])
 
 const SPECIAL: ReadonlyMap<string, number> = new Map([
-  [':method', METHOD],
-  [':path', PATH],
-  [':authority', AUTHORITY],
-  [':scheme', SCHEME],
-  [':protocol', PROTOCOL],
-  [':status', STATUS],
+  [':method', PSEUDO_METHOD],
+  [':path', PSEUDO_PATH],
+  [':authority', PSEUDO_AUTHORITY],
+  [':scheme', PSEUDO_SCHEME],
+  [':protocol', PSEUDO_PROTOCOL],
+  [':status', PSEUDO_STATUS],
   ['content-length', CONTENT_LENGTH],
   ['te', TE],
 ])

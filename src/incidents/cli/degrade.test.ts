@@ -19,7 +19,7 @@ import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import { statusError } from '../../kube/api/status.ts'
 import { createCA } from '../../pki/io/pki.ts'
 import type { DegradeOptions } from './change.ts'
-import { degrade } from './degrade.ts'
+import { degradeCommand } from './degrade.ts'
 
 const WRITTEN = 'written; --status shows where it is in force\n'
 const NOW = Date.parse('2030-01-31T12:00:00Z')
@@ -117,7 +117,7 @@ async function run(
 }
 
 function throwSwitch(options: Partial<DegradeOptions>, now = (): number => NOW): Promise<Ran> {
-  return run((io) => degrade({ cluster: 'prod', status: false, client: objects, now, ...io, ...options }))
+  return run((io) => degradeCommand({ cluster: 'prod', status: false, client: objects, now, ...io, ...options }))
 }
 
 function cutOff(options: Partial<RevokeOptions>, now = (): number => NOW): Promise<Ran> {
@@ -437,7 +437,7 @@ describe('degrade', () => {
     const shown: string[] = []
     const io = { out: (text: string) => void shown.push(text), err: (text: string) => void shown.push(text) }
     const following = { cluster: 'prod', status: true, watch: true, pollMs: 1, client: objects, now: () => NOW }
-    const watching = degrade({ ...following, ...io })
+    const watching = degradeCommand({ ...following, ...io })
     await waitFor('the report', () => shown.includes(report))
     put('prod', { degrade: { mode: 'Off' } })
     assert.equal(await watching, 0)

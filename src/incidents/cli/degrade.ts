@@ -42,7 +42,7 @@ const WHEN_AWAY = ' While it is away: --local, on the machine of each gateway'
  * Resolves with the exit code: 1 after an error, if the effective mode differs from the mode set, or with `status` if a replica does
  * not have it in force in time, or only in shadow mode.
  */
-export function degrade(options: DegradeOptions): Promise<number> {
+export function degradeCommand(options: DegradeOptions): Promise<number> {
   if (options.off === true) {
     options.err('error: --off lifts a switch that was set with --local; give --local too, or --mode Off\n')
     return Promise.resolve(1)

@@ -30,6 +30,6 @@ export function addDegrade(program: Command, { out, err, now, done }: CommandCon
     .action(async (cluster, options) => {
       const given = { ...options, cluster, now, out, err }
       if (options.local) await done((await import('./local.ts')).degradeLocally(given))
-      else await done((await import('./degrade.ts')).degrade(given))
+      else await done((await import('./degrade.ts')).degradeCommand(given))
     })
 }

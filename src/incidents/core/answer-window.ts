@@ -5,8 +5,8 @@ import {
   type AnswerCountMemory,
   BOUNDS_MS,
   BUCKETS,
+  COUNTED,
   FAILED,
-  REQUESTS,
   sumOfColumns,
 } from '../../gateway/core/upstream/answer-counts.ts'
 import type { UpstreamSeen } from '../api/cluster-health.ts'
@@ -47,7 +47,7 @@ export class AnswerWindow {
     const last = this.#samples.at(-1)
     if (first === undefined || last === undefined || first === last) return undefined
     const counted = last.words.map((count, i) => (count - (first.words[i] ?? 0)) | 0)
-    const requests = counted[REQUESTS] ?? 0
+    const requests = counted[COUNTED] ?? 0
     return {
       requests,
       failed5xx: counted[FAILED] ?? 0,

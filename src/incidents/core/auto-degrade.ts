@@ -17,7 +17,7 @@ import type {
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
 import { type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
-import { isUnhealthy } from './readiness.ts'
+import { hasTooManyUnready } from './readiness.ts'
 import { answersText, observeAnswers } from './upstream-health.ts'
 
 /** What is observed and in force at one moment. */
@@ -274,7 +274,7 @@ export function observeNodes(
   const { total, unready } = seen
   // A cluster without nodes counts as good: nothing can be lost.
   const bounds = { okTotalUnreadyCount: okUnready, maxTotalUnreadyPercentage: maxUnreadyPercent }
-  if (isUnhealthy(unready, total, bounds)) return 'bad'
+  if (hasTooManyUnready(unready, total, bounds)) return 'bad'
   return unready <= okUnready || unready * 100 <= exitPercent * total ? 'good' : 'between'
 }
 

@@ -107,7 +107,7 @@ function stateOf(node: NodeState, maxNodeStartupMs: number, nowMs: number): keyo
 type UnreadyBounds = Pick<ReadinessOptions, 'okTotalUnreadyCount' | 'maxTotalUnreadyPercentage'>
 
 /** Strictly more than the count and strictly more than the percentage: an unhealthy cluster is not scaled. */
-export function isUnhealthy(unready: number, all: number, bounds: UnreadyBounds): boolean {
+export function hasTooManyUnready(unready: number, all: number, bounds: UnreadyBounds): boolean {
   // In integers: 45 % of 20 is 9, whatever floating point makes of it.
   return unready > bounds.okTotalUnreadyCount && unready * 100 > bounds.maxTotalUnreadyPercentage * all
 }

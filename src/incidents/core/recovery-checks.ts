@@ -4,7 +4,7 @@
 import type { DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import type { RecoveryCheck } from '../../gateway/api/upstream-cluster/status.ts'
 import type { Observation } from './hysteresis.ts'
-import { isUnhealthy } from './readiness.ts'
+import { hasTooManyUnready } from './readiness.ts'
 import { observeAnswers } from './upstream-health.ts'
 
 /** Observations of a cluster at one moment. undefined = unknown. */
@@ -127,7 +127,7 @@ function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMod
   if (total === 0 && enough > 0 && readyNodesBefore !== undefined) return verdict(name, 'between', message)
   if (ready * 100 >= enough * total) return verdict(name, 'good', message)
   const lost = Math.ceil((enough * total) / 100) - ready
-  const isLoss = mode !== 'HeartbeatsOnly' && isUnhealthy(lost, total, LOST_NODES)
+  const isLoss = mode !== 'HeartbeatsOnly' && hasTooManyUnready(lost, total, LOST_NODES)
   return verdict(name, isLoss ? 'bad' : 'between', message)
 }
 

@@ -70,7 +70,7 @@ export interface GroupedSetting extends Setting {
 }
 
 /** Every setting, in the order of help and documentation. */
-export const SETTINGS: readonly GroupedSetting[] = GROUPS.flatMap(([group, heading, tables]) =>
+export const ALL_SETTINGS: readonly GroupedSetting[] = GROUPS.flatMap(([group, heading, tables]) =>
   tables.flatMap((table) => Object.values(table).map((row): GroupedSetting => ({ ...row, group, heading }))),
 )
 
@@ -82,7 +82,7 @@ export const CONFIG_FILE: Setting<string> = nameRow(
 
 /** @throws a ConfigError with all errors */
 export function loadConfig(input: SettingsInput): Config {
-  const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
+  const reader = new SettingsReader(input, ALL_SETTINGS, CONFIG_FILE)
   const values: Omit<Config, 'warnings'> = {
     ...readObjects(reader),
     ...reader.read(PLAIN),

@@ -4,7 +4,7 @@
 import { SIGNING_ALGS, type SigningAlg } from '../../pki/core/signing-algs.ts'
 import type { SourceKind } from './objects.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
-import { file, list, required, type Setting, settings, text, type ValuesOf } from './setting-rows.ts'
+import { file, list, type Setting, settings, text, type ValuesOf, withDefault } from './setting-rows.ts'
 import { type Parsed, parseTexts, someOf } from './setting-values.ts'
 import type { SettingsReader } from './settings-reader.ts'
 
@@ -44,7 +44,7 @@ export const CONTROL_OIDC = settings({
   controlOidcCaFile: file(
     'PEM file of the CAs that verify the OpenID provider, read at each use; default: those of the machine',
   ),
-  controlOidcSigningAlgs: required(
+  controlOidcSigningAlgs: withDefault(
     '<algs>',
     'RS256',
     parseAlgs,

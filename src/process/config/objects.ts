@@ -2,7 +2,7 @@
 
 import { OWN_NAMESPACE } from '../../kube/api/own-names.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
-import { file, integer, list, optional, required, settings, text, toggle, type ValuesOf } from './setting-rows.ts'
+import { file, integer, list, optional, settings, text, toggle, type ValuesOf, withDefault } from './setting-rows.ts'
 import {
   oneOf,
   parseAllowedServers,
@@ -26,7 +26,7 @@ export const OBJECTS = settings({
   /** '' unless the source is files. */
   configDir: text('<dir>', '', 'directory of UpstreamCluster files, for --source files'),
   /** Port of the embedded API server, or of the webhook that validates a cluster's CRDs. */
-  controlListen: required(
+  controlListen: withDefault(
     '<host:port>',
     '0.0.0.0:9443',
     parseOneAddress,

@@ -8,12 +8,12 @@ import {
   file,
   integer,
   optional,
-  required,
   type Setting,
   settings,
   text,
   toggle,
   type ValuesOf,
+  withDefault,
 } from './setting-rows.ts'
 import { durationBetween, parseSocketText, type ValueParser } from './setting-values.ts'
 import type { SettingsReader } from './settings-reader.ts'
@@ -77,7 +77,7 @@ export const PROTECTION_LEDGER = settings(
       HOUR,
       'delay from a pod event until the pods of its PodProtectors are counted again',
     ),
-    staleAfterMs: required(
+    staleAfterMs: withDefault(
       '<duration>',
       '0s',
       zeroOr(durationBetween(LEAST_STALE_AFTER, 24 * HOUR)),

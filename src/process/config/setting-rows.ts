@@ -134,7 +134,7 @@ export function choice<const Word extends string>(
 }
 
 /** A setting that always has a default. @param absent the value while the given one is invalid */
-export function required<T>(
+export function withDefault<T>(
   argument: string,
   defaultText: string,
   parse: ValueParser<T>,

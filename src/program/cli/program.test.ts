@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SETTINGS } from '../../process/config/config.ts'
+import { ALL_SETTINGS } from '../../process/config/config.ts'
 import { runProgram } from './program.ts'
 
 async function run(...argv: string[]): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
@@ -8,7 +8,7 @@ async function run(...argv: string[]): Promise<{ readonly code: number; readonly
   let err = ''
   const code = await runProgram(argv, {
     version: '1.2.3',
-    settings: async () => SETTINGS,
+    settings: async () => ALL_SETTINGS,
     out: (text) => {
       out += text
     },
@@ -29,12 +29,12 @@ const flagsIn = (text: string): Set<string> =>
 test('help of serve has every setting under its heading', async () => {
   const { code, out } = await run('serve', '--help')
   assert.equal(code, 0)
-  assert.deepEqual(flagsIn(out), new Set(['--config', ...SETTINGS.map(({ flag }) => flag)]))
-  for (const { group, heading } of SETTINGS) assert.ok(out.includes(`\n${heading} (${group}):\n`), heading)
+  assert.deepEqual(flagsIn(out), new Set(['--config', ...ALL_SETTINGS.map(({ flag }) => flag)]))
+  for (const { group, heading } of ALL_SETTINGS) assert.ok(out.includes(`\n${heading} (${group}):\n`), heading)
 })
 
 test('help of serve for one group has those settings only', async () => {
-  const ofGroup = SETTINGS.filter(({ group }) => group === 'tracing').map(({ flag }) => flag)
+  const ofGroup = ALL_SETTINGS.filter(({ group }) => group === 'tracing').map(({ flag }) => flag)
   assert.ok(ofGroup.length > 3)
   for (const argv of [
     ['serve', '--help', 'tracing'],
@@ -51,7 +51,7 @@ test('a group that does not exist is refused with the names of all', async () =>
   const { code, out, err } = await run('serve', '--help', 'traces')
   assert.equal(code, 1)
   assert.equal(out, '')
-  const groups = [...new Set(SETTINGS.map(({ group }) => group))]
+  const groups = [...new Set(ALL_SETTINGS.map(({ group }) => group))]
   assert.equal(err, `error: unknown group 'traces'\n(it is one of ${groups.join(', ')})\n`)
 })
 

@@ -7,7 +7,7 @@ import {
   readPositiveDuration,
   withControlPlane,
 } from '../../cli/client/control-plane.ts'
-import { type Output, reportUserErrors } from '../../cli/command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../../cli/command/output.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -104,7 +104,7 @@ export function protectUninstall(options: ProtectUninstallOptions): Promise<numb
   })
 }
 
-export interface ProtectCredentialsOptions extends WebhookTarget, Output {}
+export interface ProtectCredentialsOptions extends WebhookTarget, CommandOutput {}
 
 /** Prints the kubeconfig referenced by kube-apiserver's AdmissionConfiguration; returns the exit code. */
 export function protectCredentials(options: ProtectCredentialsOptions): number {
@@ -124,7 +124,7 @@ export function protectCredentials(options: ProtectCredentialsOptions): number {
 }
 
 /** Prints an object as YAML, without contacting a server. */
-function printing({ out, err }: Output, make: () => object): number {
+function printing({ out, err }: CommandOutput, make: () => object): number {
   return reportUserErrors(err, () => {
     out(stringify(make(), { lineWidth: 0 }))
     return 0

@@ -1,7 +1,7 @@
 // The flags of `portcullis protect`.
 
 import type { Command, OptionValues } from 'commander'
-import { collect, forControlPlane, wholeNumber } from '../../cli/command/flags.ts'
+import { collect, forControlPlane, parseWholeNumber } from '../../cli/command/flags.ts'
 import type { CommandContext } from '../../cli/command/output.ts'
 import { CONFIGURATION_NAME } from './install-manifest.ts'
 
@@ -31,7 +31,7 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
     .option('--pod-context <name>', "context in it; default: the kubeconfig's own")
     .option('--stale-after <duration>', '--protection-stale-after of the gateway; default: as it marked the cells')
     .option('--clock-skew <duration>', '--protection-clock-skew of the gateway')
-    .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', wholeNumber)
+    .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', parseWholeNumber)
     .action(async (pod, options) => done((await import('./why.ts')).protectWhy({ ...options, pod, now, out, err })))
   forControlPlane(protect.command('dry-run'))
     .description('on: evaluate and count, but refuse nothing; off: refuse again. Waits until every replica does so')

@@ -4,7 +4,7 @@ import type { ProtectionSettings } from '../../process/api/protection-settings.t
 import type { PodFacts, ProtectorAnswer } from '../../protection/api/protection.ts'
 import { type ProtectedCell, whyNotAsked } from '../../protection/cli/why.ts'
 import { podFacts } from '../../protection/core/quota/pod-facts.ts'
-import { askProtectors as askAll } from '../../protection/core/scale-down/ask-protectors.ts'
+import { askProtectors } from '../../protection/core/scale-down/ask-protectors.ts'
 import type { ProtectorTable } from '../../protection/state/protectors.ts'
 import { leavingPods } from '../core/protection/leaving-pods.ts'
 import type { ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
@@ -27,7 +27,7 @@ export interface ProtectionQuestion {
   readonly settings: ProtectionSettings
 }
 
-export function askProtectors(
+export function protectionAnswer(
   { asked, table, settings }: ProtectionQuestion,
   target: Target,
   { workload, pods }: ReadWorkload,
@@ -39,7 +39,7 @@ export function askProtectors(
   if (unasked !== '') return { cell, shadow, unasked, protectors: [], refuses: false }
   const sets = leavingPods(plan, pods, (pod) => whyNotAsked(pod, asked) === '')
   const question = { cell, kind: target.kind, workload, replicas: plan.to, sets }
-  const protectors = askAll(question, table, settings, nowMs)
+  const protectors = askProtectors(question, table, settings, nowMs)
   const refuses = !shadow && protectors.some(({ refused }) => refused.most > 0)
   return { cell, shadow, unasked: '', protectors, refuses }
 }

@@ -16,7 +16,7 @@ import { findCell, type ProtectionFlags, readSettings } from '../../protection/c
 import { type PlannedPod, type PlannedSet, planScaleDown, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
 import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
 import { readSteering, type Steering, steer, unsteered } from './policy.ts'
-import { askProtectors, type ProtectionAnswer, type ProtectionQuestion } from './protection.ts'
+import { type ProtectionAnswer, type ProtectionQuestion, protectionAnswer } from './protection.ts'
 import { NEEDS, parseTarget, type ReadWorkload, readWorkload, type Target } from './workload.ts'
 
 export interface ScaleWhyOptions extends ControlPlaneOptions, GivenWorker, ProtectionFlags {
@@ -128,7 +128,7 @@ function answer(
   const conditions = { ...controller, window, costsOpen: costs === 'open' }
   const pods = withCosts(read.pods, costs)
   const plan = planScaleDown({ kind: target.kind, workload, replicaSets, pods, replicas, conditions })
-  const protection = question && askProtectors(question, target, read, plan, nowMs)
+  const protection = question && protectionAnswer(question, target, read, plan, nowMs)
   const notes = [...plan.notes, ...plan.sets.flatMap(soonNotes), ...read.notes, ...more]
   const answered = { target, plan, protection, notes }
   if (output === 'json') out(jsonReport(answered))

@@ -11,8 +11,8 @@ import type { DeletionRank } from '../../../src/scaling/core/rank/deletion-rank.
 import {
   type ReplicaSetFacts,
   rankReplicaSet,
+  replicaPodsOf,
   replicaSetFacts,
-  replicasOf,
 } from '../../../src/scaling/core/rank/replica-set-pods.ts'
 import { scalePod } from '../../../src/scaling/core/rank/scale-pod.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
@@ -222,7 +222,7 @@ test('every victim of 200 random scale-downs was certain or possible', async () 
     const read = pods.map(scalePod).filter(({ controllerUid }) => controllerUid !== '')
     return all.every(({ name, size }) => {
       const one = sets.find((candidate) => candidate.name === name)
-      return one !== undefined && replicasOf(one, read).length === size
+      return one !== undefined && replicaPodsOf(one, read).length === size
     })
   })
   const totals = { victims: 0, certain: 0, decided: 0, sets: 0 }

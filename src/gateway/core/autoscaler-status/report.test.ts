@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../../test/harness/clusters/autoscaler.ts'
 import { readAutoscalerStatus } from './autoscaler-status.ts'
-import { MAX_GROUPS, reportOf } from './report.ts'
+import { MAX_NODE_GROUPS, reportOf } from './report.ts'
 import { type AutoscalerStatus, type NodeGroupStatus, withoutProbeTimes, writtenAt } from './status.ts'
 
 const NOW = Date.UTC(2026, 6, 31, 12, 0, 30, 250)
@@ -74,8 +74,8 @@ test('nothing that is in a ConfigMap makes a report large', () => {
       group('z', { health: 'Unhealthy' }),
     ],
   })
-  assert.equal(report.groups?.length, MAX_GROUPS)
-  assert.equal(report.omittedGroups, 502 - MAX_GROUPS)
+  assert.equal(report.groups?.length, MAX_NODE_GROUPS)
+  assert.equal(report.omittedGroups, 502 - MAX_NODE_GROUPS)
   assert.deepEqual(
     report.groups?.slice(0, 3).map(({ name }) => name.slice(0, 4)),
     ['xxxx', 'z', 'g000'],

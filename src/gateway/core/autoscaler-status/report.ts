@@ -6,7 +6,7 @@ import type { AutoscalerReport, NodeGroupReport } from '../../api/upstream-clust
 import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'
 
 /** Maximum number of groups in a report and in metrics. */
-export const MAX_GROUPS = 50
+export const MAX_NODE_GROUPS = 50
 /** Longer texts are truncated: group names may be URLs. */
 const MAX_NAME = 253
 const MAX_WORD = 64
@@ -16,10 +16,10 @@ const MAX_COUNT = 2_147_483_647
 
 export function reportOf({ health, scaleUp, scaleDown, groups }: AutoscalerStatus): AutoscalerReport {
   const shown = groups.map(groupReport).sort((a, b) => urgency(a) - urgency(b) || (a.name < b.name ? -1 : 1))
-  const omittedGroups = Math.max(0, shown.length - MAX_GROUPS)
+  const omittedGroups = Math.max(0, shown.length - MAX_NODE_GROUPS)
   return {
     ...texts({ health, scaleUp, scaleDown }),
-    groups: shown.slice(0, MAX_GROUPS),
+    groups: shown.slice(0, MAX_NODE_GROUPS),
     ...(omittedGroups > 0 && { omittedGroups }),
   }
 }

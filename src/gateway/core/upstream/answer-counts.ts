@@ -12,7 +12,7 @@ export const BOUNDS_MS: readonly number[] = [
 /** A client that gives the server less time than this is not counted. */
 const HASTY_MS = 1_000
 /** Indexes into the counts: requests, failed ones of them, and the first bucket. */
-export const REQUESTS = 0
+export const COUNTED = 0
 export const FAILED = 1
 export const BUCKETS = 2
 const WORDS = BUCKETS + BOUNDS_MS.length + 1
@@ -49,7 +49,7 @@ export class AnswerColumn {
     if (record.code === 504 && !unanswered && isClientsTimeout(record)) return
     // Upgrades have no upstream time; for clients that gave up, the time they waited.
     const ms = record.upstreamMs >= 0 ? record.upstreamMs : record.durationMs
-    this.#add(REQUESTS)
+    this.#add(COUNTED)
     if (unanswered || record.code >= 500) this.#add(FAILED)
     this.#add(BUCKETS + bucketOf(ms))
   }

@@ -1,7 +1,7 @@
 // `portcullis tap`: requests as they happen, from all threads of all replicas, as rows or as lines of JSON.
 
 import type { AdminClient } from '../../../cli/client/admin-client.ts'
-import { type Output, reportUserErrors } from '../../../cli/command/output.ts'
+import { type CommandOutput, reportUserErrors } from '../../../cli/command/output.ts'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { formatDuration } from '../../../kit/core/text/duration.ts'
 import { printable } from '../../../kit/core/text/printable.ts'
@@ -63,7 +63,7 @@ export interface TapFlags {
   readonly limit?: string
 }
 
-export interface TapOptions extends Output {
+export interface TapOptions extends CommandOutput {
   readonly flags: TapFlags
   readonly output: 'table' | 'wide' | 'json'
   /** Creates the client; may throw a UserError. */

@@ -1,14 +1,14 @@
 // `portcullis top`: the top talkers, refreshed in place.
 
 import { AdminClient, type AdminClientOptions } from '../../../cli/client/admin-client.ts'
-import type { Output } from '../../../cli/command/output.ts'
+import type { CommandOutput } from '../../../cli/command/output.ts'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { fitWidth, printable, safeJson } from '../../../kit/core/text/printable.ts'
 import type { Screen } from '../../../kit/io/world/terminal.ts'
 import { readTopQuery } from '../../core/top/query.ts'
 import { isTopAnswer, type TopAnswer, topLines } from '../../core/top/top-lines.ts'
 
-export interface TopOptions extends AdminClientOptions, Pick<Output, 'out'> {
+export interface TopOptions extends AdminClientOptions, Pick<CommandOutput, 'out'> {
   readonly by: string
   readonly sort: string
   readonly minutes: string

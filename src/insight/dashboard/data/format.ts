@@ -40,7 +40,7 @@ export function latency(ms: number | null): string {
 }
 
 /** A length of time in two units: `4m 20s`. */
-export function duration(ms: number): string {
+export function roundedDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / THOUSAND))
   if (seconds < MINUTE) return `${seconds}s`
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)}m ${pad(seconds % MINUTE)}s`

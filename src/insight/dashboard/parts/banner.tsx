@@ -1,7 +1,7 @@
 // Warns that the data is stale, and how old it is, or that a replica's numbers are missing.
 
 import type { VNode } from 'preact'
-import { duration } from '../data/format.ts'
+import { roundedDuration } from '../data/format.ts'
 import { type Polled, useNow } from '../data/poll.ts'
 
 interface BannerProps {
@@ -19,7 +19,7 @@ export function Banner({ polled, missing }: BannerProps): VNode | null {
       <span aria-hidden="true">▲ </span>
       {fault === ''
         ? `No answer from ${missing.join(', ')}: its numbers are missing below.`
-        : `${fault}. ${freshAt > 0 ? `What is shown is ${duration(now - freshAt)} old.` : 'There is nothing to show yet.'}`}
+        : `${fault}. ${freshAt > 0 ? `What is shown is ${roundedDuration(now - freshAt)} old.` : 'There is nothing to show yet.'}`}
     </div>
   )
 }

@@ -2,7 +2,7 @@
 
 import type { VNode } from 'preact'
 import type { Change } from '../../api/overview.ts'
-import { clock, duration, instant } from '../data/format.ts'
+import { clock, instant, roundedDuration } from '../data/format.ts'
 import { useNow } from '../data/poll.ts'
 import { clusterLink } from '../data/route.ts'
 import { Nothing } from './pane.tsx'
@@ -21,8 +21,8 @@ export function Changes({
     <ol class="changes">
       {changes.map((change, i) => (
         <li key={`${change.at} ${change.cluster} ${change.text} ${i}`}>
-          <time dateTime={instant(change.at)} title={`${clock(change.at)}, ${duration(now - change.at)} ago`}>
-            {duration(now - change.at)}
+          <time dateTime={instant(change.at)} title={`${clock(change.at)}, ${roundedDuration(now - change.at)} ago`}>
+            {roundedDuration(now - change.at)}
           </time>
           <span class="what">
             {withCluster && change.cluster !== '' && (

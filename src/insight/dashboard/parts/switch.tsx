@@ -2,7 +2,7 @@
 
 import type { VNode } from 'preact'
 import type { DegradeInForce } from '../../api/overview.ts'
-import { duration, instant } from '../data/format.ts'
+import { instant, roundedDuration } from '../data/format.ts'
 import { useNow } from '../data/poll.ts'
 
 export function SwitchLine({ degrade }: { readonly degrade: DegradeInForce }): VNode {
@@ -16,9 +16,9 @@ export function SwitchLine({ degrade }: { readonly degrade: DegradeInForce }): V
       <span class="meta">
         {by !== '' && <>by {by} · </>}
         {replicas !== undefined && <>only at {replicas.join(', ')} · </>}
-        {since > 0 && <span title={instant(since)}>for {duration(now - since)} · </span>}
+        {since > 0 && <span title={instant(since)}>for {roundedDuration(now - since)} · </span>}
         {expiresAt > 0 ? (
-          <span title={instant(expiresAt)}>ends in {duration(expiresAt - now)}</span>
+          <span title={instant(expiresAt)}>ends in {roundedDuration(expiresAt - now)}</span>
         ) : (
           'until it is switched off'
         )}

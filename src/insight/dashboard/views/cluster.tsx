@@ -3,7 +3,7 @@
 import type { ComponentChildren, VNode } from 'preact'
 import type { ProtectorRow } from '../../../protection/api/protector-row.ts'
 import type { ClusterPage, EndpointRow, LimitRow } from '../../api/cluster-page.ts'
-import { count, duration, instant, latency, plural, share, whole } from '../data/format.ts'
+import { count, instant, latency, plural, roundedDuration, share, whole } from '../data/format.ts'
 import { useNow, usePoll } from '../data/poll.ts'
 import { shellLine } from '../data/shell.ts'
 import { Banner } from '../parts/banner.tsx'
@@ -361,7 +361,7 @@ function Rest({ page }: { readonly page: ClusterPage }): VNode {
           <li key={certificate}>
             <span class="what">{certificate}</span>
             <span title={instant(endsAt)}>
-              {endsAt <= now ? <State tone="bad">has ended</State> : `ends in ${duration(endsAt - now)}`}
+              {endsAt <= now ? <State tone="bad">has ended</State> : `ends in ${roundedDuration(endsAt - now)}`}
             </span>
           </li>
         ))}

@@ -3,7 +3,7 @@
 import type { VNode } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Overview, Totals } from '../../api/overview.ts'
-import { count, duration, instant, latency, plural, share, whole } from '../data/format.ts'
+import { count, instant, latency, plural, roundedDuration, share, whole } from '../data/format.ts'
 import { useNow, usePoll } from '../data/poll.ts'
 import { clusterLink } from '../data/route.ts'
 import { Banner } from '../parts/banner.tsx'
@@ -321,7 +321,7 @@ function Certificates({ overview }: { readonly overview: Overview }): VNode {
                 {endsAt <= now ? (
                   <State tone="bad">has ended</State>
                 ) : (
-                  <State tone="warn">in {duration(endsAt - now)}</State>
+                  <State tone="warn">in {roundedDuration(endsAt - now)}</State>
                 )}
               </span>
             </li>

@@ -3,7 +3,7 @@
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { AdmissionBucket, Aggregation, CellStatus, PodProtectorStatus } from '../../api/pod-protector.ts'
 import {
-  countOf,
+  boundedCount,
   entryTime,
   type HistoryEntry,
   joinHistory,
@@ -129,11 +129,11 @@ function writeCounts(counts: CellCounts): Aggregation {
 function readCounts(aggregation: unknown, nowMicros: number): CellCounts | undefined {
   if (!isRecord(aggregation)) return undefined
   return {
-    total: countOf(aggregation['totalReplicas']) ?? 0,
-    available: countOf(aggregation['availableReplicas']) ?? 0,
-    ready: countOf(aggregation['readyReplicas']) ?? 0,
-    scheduled: countOf(aggregation['scheduledReplicas']) ?? 0,
-    running: countOf(aggregation['runningReplicas']) ?? 0,
+    total: boundedCount(aggregation['totalReplicas']) ?? 0,
+    available: boundedCount(aggregation['availableReplicas']) ?? 0,
+    ready: boundedCount(aggregation['readyReplicas']) ?? 0,
+    scheduled: boundedCount(aggregation['scheduledReplicas']) ?? 0,
+    running: boundedCount(aggregation['runningReplicas']) ?? 0,
     lastEvent: entryTime(aggregation['lastEventTime'], nowMicros),
     version: textOf(aggregation['resourceVersion']),
     skewMs: skewOf(aggregation['clockSkewMillis']),

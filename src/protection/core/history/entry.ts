@@ -35,7 +35,7 @@ export function readBucket(bucket: unknown, nowMicros: number): HistoryEntry {
   const start = entryTime(fields['startTime'], nowMicros) ?? nowMicros
   const version = textOf(fields['resourceVersion'])
   const name = textOf(fields['podName'])
-  const counter = countOf(fields['counter']) ?? DEFAULT_COUNTER
+  const counter = boundedCount(fields['counter']) ?? DEFAULT_COUNTER
   if (uid !== '') return { start, end: start, uid, name, version, counter: Math.min(1, counter), uids: new Set() }
   const uids = new Set(Array.isArray(fields['podUIDs']) ? fields['podUIDs'].map(textOf) : [])
   uids.delete('')
@@ -82,7 +82,7 @@ function joinEntries(entries: readonly HistoryEntry[], version: string): History
 }
 
 /** A count within the bounds of the schema; undefined = not a count. */
-export function countOf(value: unknown): number | undefined {
+export function boundedCount(value: unknown): number | undefined {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) return undefined
   return Math.min(value, MAX_COUNT)
 }

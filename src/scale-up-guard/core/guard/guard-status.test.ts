@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
 import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 import { compileGuard } from './compile-guard.ts'
-import { backoffsIn, type GroupReport, MAX_GROUPS, rememberedGroups, statusGroups } from './guard-status.ts'
+import { backoffsIn, type GroupReport, MAX_GROUPS_IN_STATUS, rememberedGroups, statusGroups } from './guard-status.ts'
 import { guardInForce } from './guards-in-force.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12)
@@ -117,7 +117,7 @@ test('the size of a status is bounded, and what must not be lost comes first', (
     ...many,
     report('MachineDeployment/ns/z', { evaluation: failed(...uids), backoff: BACKOFF }),
   ])
-  assert.equal(groups.length, MAX_GROUPS)
+  assert.equal(groups.length, MAX_GROUPS_IN_STATUS)
   assert.equal(groups[0]?.name, 'MachineDeployment/ns/z')
   assert.equal(groups[0]?.failedCount, 1000)
   assert.ok(JSON.stringify(groups).length < 100_000)
@@ -217,6 +217,6 @@ test('however much fails, and whatever servers say, the status fits into one obj
   const groups = statusGroups(reports)
   // etcd's limit is 1.5 MiB, and managedFields come on top.
   assert.ok(Buffer.byteLength(JSON.stringify(groups)) < 1_200_000)
-  assert.deepEqual([groups.length, groups[0]?.failedCount], [MAX_GROUPS, 60], 'and it says how many they are')
+  assert.deepEqual([groups.length, groups[0]?.failedCount], [MAX_GROUPS_IN_STATUS, 60], 'and it says how many they are')
   assert.equal(statusGroups(reports.slice(0, 1))[0]?.failed?.length, 50, 'one group keeps as many as ever')
 })

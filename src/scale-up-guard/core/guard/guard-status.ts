@@ -37,7 +37,7 @@ const MAX_FAILED = 50
 const MAX_MESSAGE = 160
 const MAX_MISSING = 200
 /** Per guard status: an object that etcd rejects (1.5 MiB) would stop the guard entirely. */
-export const MAX_GROUPS = 500
+export const MAX_GROUPS_IN_STATUS = 500
 const MAX_FAILED_IN_ALL = 1_000
 const MAX_MISSING_IN_ALL = 5_000
 
@@ -74,7 +74,7 @@ export function statusGroups(reports: readonly GroupReport[]): readonly GuardedG
   const weight = ({ backoff, evaluation }: GroupReport): number =>
     (backoff === undefined ? 0 : 2) + (evaluation.failures.length > 0 ? 1 : 0)
   const sorted = [...reports].sort((a, b) => weight(b) - weight(a) || (a.name < b.name ? -1 : 1))
-  const told = sorted.slice(0, MAX_GROUPS)
+  const told = sorted.slice(0, MAX_GROUPS_IN_STATUS)
   const failing = told.filter(({ evaluation }) => evaluation.failures.length > 0).length
   const missing = told.filter(({ memory }) => memory.missingSinceMs.length > 0).length
   const shares: Shares = {

@@ -18,10 +18,10 @@ export interface PodVerdict {
   readonly pod: ScalePod
   /** Number of its owner's pods on its node. */
   readonly rank: number
-  readonly decision: Decision
+  readonly decision: RankDecision
 }
 
-export interface Decision {
+export interface RankDecision {
   /** Everything, Nothing: all pods go, or none does, and the controller compares none. */
   readonly rule: Rule | Undetermined | 'Everything' | 'Nothing'
   /** Its neighbour on the other side of the line; for an undetermined pod, one that may go instead. */
@@ -229,11 +229,11 @@ function whyOpen({ rule }: Comparison): Undetermined {
   return rule === undefined ? 'Tie' : 'AgeBoundary'
 }
 
-function without(candidates: readonly Candidate[], rule: Decision['rule']): PodVerdict[] {
+function without(candidates: readonly Candidate[], rule: RankDecision['rule']): PodVerdict[] {
   return candidates.map((one) => decided(one, rule, undefined))
 }
 
-function decided({ pod, rank }: Candidate, rule: Decision['rule'], other: Candidate | undefined): PodVerdict {
+function decided({ pod, rank }: Candidate, rule: RankDecision['rule'], other: Candidate | undefined): PodVerdict {
   const against = other && { pod: other.pod, rank: other.rank.high }
   return { pod, rank: rank.high, decision: { rule, against } }
 }

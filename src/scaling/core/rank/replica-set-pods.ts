@@ -41,7 +41,7 @@ export function countOf(value: unknown, preset: number): number {
 }
 
 /** Pods that count as replicas: active ones that it owns, and orphans that it will adopt. */
-export function replicasOf({ uid, selector }: ReplicaSetFacts, pods: readonly ScalePod[]): ScalePod[] {
+export function replicaPodsOf({ uid, selector }: ReplicaSetFacts, pods: readonly ScalePod[]): ScalePod[] {
   return pods.filter((pod) => {
     const owned = pod.controllerUid === uid || pod.controllerUid === ''
     return owned && isActive(pod) && selector?.matches(pod.labels) === true
@@ -81,10 +81,10 @@ export function rankReplicaSet(
   pods: readonly ScalePod[],
   conditions: RankConditions,
 ): DeletionRank {
-  const own = replicasOf(replicaSet, pods)
+  const own = replicaPodsOf(replicaSet, pods)
   const related = relatedPods(siblings(replicaSet, replicaSets), pods)
   const leaving = others.map((other) => {
-    const theirs = replicasOf(other.replicaSet, related)
+    const theirs = replicaPodsOf(other.replicaSet, related)
     return { onNode: countByNode(theirs), most: Math.max(0, theirs.length - other.replicas) }
   })
   const candidates = ranked(own, related, conditions, (node) => {

@@ -6,15 +6,15 @@ import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.
 import { formatDuration } from '../../../kit/core/text/duration.ts'
 import { ageBucket, type ComparisonWindow, firstChangeMs } from './age-bucket.ts'
 import { comparedTimes, type RankConditions } from './compare-pods.ts'
-import type { Decision, DeletionRank, PodVerdict } from './deletion-rank.ts'
+import type { DeletionRank, PodVerdict, RankDecision } from './deletion-rank.ts'
 import { deploymentSizes } from './deployment-sizes.ts'
 import {
   countOf,
   type ReplicaSetFacts,
   type ReplicaSetScale,
   rankReplicaSet,
+  replicaPodsOf,
   replicaSetFacts,
-  replicasOf,
 } from './replica-set-pods.ts'
 import { type ScalePod, scalePod } from './scale-pod.ts'
 import { ordinalOf, statefulSetScale } from './stateful-set.ts'
@@ -152,7 +152,7 @@ function setPlan(
   conditions: RankConditions,
 ): PlannedSet {
   const rank = rankReplicaSet(scale, others, facts, pods, conditions)
-  const from = replicasOf(scale.replicaSet, pods).length
+  const from = replicaPodsOf(scale.replicaSet, pods).length
   return { name: scale.replicaSet.name, from, to: from - goes(rank), ...verdicts(rank, conditions.window) }
 }
 
@@ -223,7 +223,7 @@ function decisionText({ pod, rank, decision }: PodVerdict, window: ComparisonWin
   }
 }
 
-function withoutComparison(rule: Decision['rule']): string {
+function withoutComparison(rule: RankDecision['rule']): string {
   if (rule === 'Nothing') return 'none is too many'
   return rule === 'LaterBatch' ? 'after the first 500 the rest is compared again' : 'all of them go'
 }

@@ -7,8 +7,8 @@ import {
   podSelector,
   type ReplicaSetFacts,
   relatedPods,
+  replicaPodsOf,
   replicaSetFacts,
-  replicasOf,
   siblings,
 } from '../rank/replica-set-pods.ts'
 import { isActive, scalePod } from '../rank/scale-pod.ts'
@@ -54,7 +54,7 @@ export function scaledPods({ kind, workload, replicaSets, pods }: ReadScaled, to
   if ('unsteerable' in shrinks) return shrinks
   const read = pods.map(scalePod)
   const byUid = new Map<string, JsonObject>(read.map(({ uid }, index) => [uid, pods[index] ?? {}]))
-  const own = replicasOf(shrinks, read)
+  const own = replicaPodsOf(shrinks, read)
   const related = relatedPods(siblings(shrinks, replicaSets.map(replicaSetFacts)), read)
   const objectsOf = (some: typeof read): JsonObject[] => some.map(({ uid }) => byUid.get(uid) ?? {})
   const count = own.length - to
