@@ -15,7 +15,7 @@ import { against, type Compared } from './load/rows/against.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const FILE = join(import.meta.dirname, 'gate.json')
-/** Of the accepted commit's CPU per request. */
+/** The most that a request may cost, in parts of the accepted commit's CPU. */
 const MOST = 1.1
 /** A second look, longer, at what the first one found too dear: a busy machine must not fail a change that costs nothing. */
 const ROUNDS = [8, 20]

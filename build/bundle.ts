@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 const ENTRY_POINTS = {
   main: 'src/main.ts',
   'gateway-thread': 'src/program/threads/thread/entry.ts',
-  // Of the package only what reads kubeconfigs; its index loads the types of the whole API.
+  // Only the part of the package that reads kubeconfigs; its index loads the types of the whole API.
   'client-node': '@kubernetes/client-node/dist/config.js',
 } as const
 /** Packages in CommonJS call `require` for Node's modules; ES modules have none. */

@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import type { BuildConstants } from '../src/kit/io/program/build.ts'
 import type { BundledPackage } from './licences.ts'
 
-/** Of `packages` in package-lock.json. */
+/** An entry of `packages` in package-lock.json. */
 interface LockedPackage {
   readonly version?: string
   readonly integrity?: string
   readonly dependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
-  /** Of the root alone: all that this program loads. */
+  /** Only the root has them: all that this program loads. */
   readonly devDependencies?: Readonly<Record<string, string>>
 }
 
@@ -93,7 +93,7 @@ function packageComponent({ name, version, licence }: BundledPackage, locked: Lo
   }
 }
 
-/** Of nodejs.org, as the image has it; scanners find its advisories by the CPE. */
+/** The component for Node.js, as the image has it; scanners find its advisories by the CPE. */
 function nodeComponent(version: string): Component {
   return {
     type: 'platform',

@@ -15,7 +15,7 @@ const ROOT = join(import.meta.dirname, '..')
 const LONG = /\(long\)$/
 const IN_SOURCE = /\(long\)'/
 const SLOWEST = 3
-/** Of a failure's message in the last lines. */
+/** How much is shown of a failure's message in the last lines. */
 const REASON_CHARACTERS = 300
 /** For a suite that does not say how long it may take. */
 const DEFAULT_MINUTES = 60

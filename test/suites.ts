@@ -7,7 +7,7 @@ export interface NodeSuite {
   /** Globs, from the root of the repository. */
   readonly files: readonly string[]
   /**
-   * The files that take longest: they begin one by one among the first half of the others, so that nobody waits for them in the end. Those that
+   * The files that take longest: they begin one by one among the first half of the others, so that the suite does not wait for them in the end. Those that
    * wait stand beside those that compute.
    */
   readonly longest?: readonly string[]

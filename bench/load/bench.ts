@@ -53,7 +53,7 @@ export interface LoadOptions extends ClientOptions {
   readonly rate?: number
   /** Default 1.5. */
   readonly seconds?: number
-  /** Prefix of the tokens: whoever asks again with the same one has the same tokens. */
+  /** Prefix of the tokens: a run with the same prefix has the same tokens. */
   readonly tokens?: string
   /** How many to send at most. Default: as many as the seconds allow. */
   readonly requests?: number
@@ -80,7 +80,7 @@ export interface GatewayOptions extends ClusterOptions {
   /** A file for audit events. Default: none. */
   readonly auditLog?: string
   readonly place?: Place
-  /** Of a gateway that ran before, whose files it finds. Default: a free one. */
+  /** The port of a gateway that ran before, whose files it finds. Default: a free one. */
   readonly port?: number
   /** The checkout to run. Default: the one that is measured. */
   readonly root?: string
@@ -151,7 +151,7 @@ export class Bench {
   readonly tolerated: number
   readonly material: Material = new Material()
   readonly #client: string = clientProgram()
-  /** Of `serve`, by checkout. */
+  /** The help of `serve`, by checkout. */
   readonly #help = new Map<string, string>()
 
   constructor(rounds: number, report: Report, root: string, tolerated = 0) {

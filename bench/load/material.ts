@@ -14,7 +14,7 @@ const OBJECT_BYTES = 1024
 const REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews'
 /** Probes of thousands of clusters would be what is measured. */
 const PROBE_INTERVAL_SECONDS = 300
-/** tcpmux: nobody listens. Thousands of TLS handshakes at the start would be a test of the upstream. */
+/** tcpmux: no server listens. Thousands of TLS handshakes at the start would be a test of the upstream. */
 const REFUSING_PORT = 1
 
 /** The fastest that was found for large answers: buffers of 32 to 256 KiB and windows of 512 KiB to 4 MiB were tried. */
@@ -66,7 +66,7 @@ export interface ClusterOptions {
   readonly policies?: number
   /** A line in the access log for each request, if the gateway has one. Default false. */
   readonly logged?: boolean
-  /** Further clusters that nobody asks for. Default 0. */
+  /** Further clusters without requests. Default 0. */
   readonly otherClusters?: number
   /** Where their server listens. Default: nowhere. */
   readonly otherPort?: number

@@ -153,7 +153,7 @@ let nextPort = 20_000 + (process.pid % 100) * 100
 
 /**
  * The first of `count` (default 1), one after the other, that are free. Below the range from which the kernel takes the
- * ports of clients (ip_local_port_range): nobody takes one meanwhile.
+ * ports of clients (ip_local_port_range): no other process takes one meanwhile.
  */
 export function freePort(count: number = 1): number {
   let first = nextPort

@@ -26,7 +26,7 @@ export function nghttpxVersion(): string | undefined {
   }
 }
 
-/** Of a checkout, e.g. "2bb923c3" or "2bb923c3 with changes": a table is of the commit that it names. */
+/** The commit of a checkout, e.g. "2bb923c3" or "2bb923c3 with changes": a table is of the commit that it names. */
 export function commitOf(root: string): string {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

@@ -1,4 +1,4 @@
-// What taps cost a request, CPU time: nobody taps, one tap or sixteen that do not match, one that matches above its rate.
+// What taps cost a request, CPU time: no tap, one tap or sixteen that do not match, one that matches above its rate.
 // node bench/micro/tap.ts
 
 import process from 'node:process'

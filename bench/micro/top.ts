@@ -12,7 +12,7 @@ const BATCHES = 8000
 /** As a thread at full load: ten seconds of 140,000 requests. */
 const REQUESTS_A_TAKE = 1_400_000
 
-/** Who sends: strings that stay, as those of a connection. */
+/** Users that send: strings that stay, as those of a connection. */
 interface Client {
   readonly connection: number
   readonly user: string

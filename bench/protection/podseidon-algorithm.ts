@@ -140,7 +140,7 @@ export function podseidonBatch(
     }),
     limits,
   )
-  // Whoever wrote a bucket, or refreshed one, changed something; a new cell is a change too.
+  // A process that wrote a bucket, or refreshed one, changed something; a new cell is a change too.
   const changed =
     merged.some((result) => result !== 'Denied' && result !== 'Retry') ||
     cells.size !== (protector.status?.cells ?? []).length

@@ -18,7 +18,7 @@ function unused(): never {
   throw new Error('not used by the simulation')
 }
 
-/** Of PodProtectors alone. */
+/** A client for PodProtectors alone. */
 export class SimCoreClient implements ObjectClient {
   /** Aggregations that a reservation was written against, by protector and pod. */
   readonly shown: Map<string, SeenVersions> = new Map()
@@ -26,7 +26,7 @@ export class SimCoreClient implements ObjectClient {
   readonly #process: SimProcess
   readonly #lagMs: number
   readonly #random: SimRandom
-  /** Of an aggregator: the version of its cell's pods that a write shows. */
+  /** For an aggregator: the version of its cell's pods that a write shows. */
   readonly #counted: ((object: PodProtector) => { cell: string; version: number }) | undefined
 
   constructor(
@@ -103,7 +103,7 @@ export class SimCoreClient implements ObjectClient {
   }
 }
 
-/** Of the pods of one cell. */
+/** A client for the pods of one cell. */
 export class SimCellClient implements ObjectClient {
   readonly #cell: TrueCell
   readonly #process: SimProcess

@@ -46,7 +46,7 @@ export class SimProcess {
   }
 }
 
-/** Of what runs now; timers are its own. */
+/** The process that runs now; its timers are its own. */
 let running: SimProcess | undefined
 
 const realImmediate = globalThis.setImmediate

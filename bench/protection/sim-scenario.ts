@@ -5,7 +5,7 @@ import { SimRandom } from './sim-queue.ts'
 
 export interface SimProtector {
   readonly key: string
-  /** Of two workloads: 'all' selects both, else one. */
+  /** Which of two workloads: 'all' selects both, else one. */
   readonly selects: 'all' | 'a' | 'b'
   readonly minAvailable: number
   readonly minReadySeconds: number
@@ -71,7 +71,7 @@ export interface Scenario {
   readonly protectors: readonly SimProtector[]
   readonly waves: readonly SimWave[]
   readonly criterion: HealthCriterion
-  /** Pods become unready by themselves: these losses are nobody's deletion. */
+  /** Pods become unready by themselves: these losses are not deletions. */
   readonly flapping: boolean
   /** Deleted pods are replaced; else the workload only shrinks. */
   readonly replaces: boolean
@@ -91,7 +91,7 @@ export interface Campaign {
   readonly maxSkewMs: number
   /** Clocks of API servers and kubelets are set by as much, while pods are deleted. */
   readonly steps: boolean
-  /** Histories and aggregation as Podseidon has them when nobody sets anything: 100 single buckets, no limit of lag, 5 s. */
+  /** Histories and aggregation as Podseidon has them by default: 100 single buckets, no limit of lag, 5 s. */
   readonly podseidonDefaults: boolean
 }
 

@@ -245,7 +245,7 @@ export abstract class StepsLedger extends StepsAggregators {
   }
 
   protected refuse(deletion: StepsDeletion): void {
-    // Nobody tells the webhook.
+    // The webhook is not told.
     if (deletion.via === 'filter') this.release(deletion)
     this.end(deletion)
   }

@@ -4,7 +4,7 @@
 // After each step two things must hold, and `fault` says which one does not.
 // (1) No committed deletion takes the number of available pods of a protector from minAvailable or more to less. Pods that
 //     became unready by themselves, at a version of their cell after the one that the aggregation in force showed when the
-//     deletion was admitted, count as though they were available: nobody can have known it.
+//     deletion was admitted, count as though they were available: no process can have known it.
 // (2) No count is lost: what is estimated is at most the number of pods that were counted, without those that are deleted and
 //     those whose reserved deletion is on its way.
 // minReadySeconds is 0 and clocks agree: time and clocks are sim.ts' part.

@@ -1,4 +1,4 @@
-// What is true, whoever believes what: over-admissions and needless refusals.
+// What is true, whatever the processes believe: over-admissions and needless refusals.
 //
 // A pod is truly available while it is not terminating and has been ready for minReadySeconds of true time, whatever any clock
 // says. An over-admission is a committed deletion of a pod that counts (by the criterion
@@ -37,7 +37,7 @@ export type Needless =
   | 'old or no answer'
 
 interface Refusal {
-  /** Of the protectors in force, at that moment. */
+  /** What the protectors in force said at that moment. */
   readonly believed: readonly { readonly estimated: number; readonly reserved: readonly (SimPod | undefined)[] }[]
   readonly limited: boolean
   readonly evaluations: readonly {
@@ -113,7 +113,7 @@ export class Truth {
     this.deletedCounting.set(pod, new Set(counting))
     for (const protector of protectors) {
       if (!this.isCounted(protector, pod)) continue
-      // It came to count while its deletion was on its way, and while pods were lost: nobody has counted on it.
+      // It came to count while its deletion was on its way, and while pods were lost: no verdict has relied on it.
       if (this.scenario.flapping && !admitted.counted.has(protector.key)) continue
       const count = this.count(protector)
       const excused = this.scenario.flapping ? this.lostUnseen(protector, seen.get(protector.key)) : 0

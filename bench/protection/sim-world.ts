@@ -23,7 +23,7 @@ export interface Outcome {
   readonly ledgerWrites: number
   readonly aggregatorWrites: number
   readonly conflicts: number
-  /** Of each over-admission. */
+  /** One explanation for each over-admission. */
   readonly explanations: readonly string[]
   /** What of the status is wrong at the end, when all was seen; '' = nothing. Meaningful for Portcullis. */
   readonly leftover: string

@@ -183,7 +183,7 @@ function rbac(): string {
     }
     for (const { kind, metadata, roleRef } of bindings) {
       const ours = objects.some(({ kind: role, metadata: of }) => role === roleRef.kind && of.name === roleRef.name)
-      // Of a role that every cluster has.
+      // A binding to a role that every cluster has.
       if (!ours) roles.push({ part, kind: kind.replace('Binding', ''), ...namesOf(metadata), roleRef: roleRef.name })
     }
   }

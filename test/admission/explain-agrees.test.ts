@@ -146,7 +146,7 @@ const degrade = fc
   })
   .map(defined)
 
-/** The first server is always enabled: whoever has a token, or deletes a pod, needs somebody who can be asked about it. */
+/** The first server is always enabled: a request with a token, or the deletion of a pod, needs a server that can be asked about it. */
 function specOf(name: string): fc.Arbitrary<Partial<UpstreamClusterSpec>> {
   const [first = '', ...others] = SERVERS
   const server = (endpoint: string): fc.Arbitrary<UpstreamClusterSpec['servers'][number]> =>
@@ -265,7 +265,7 @@ interface Answer {
   /** 200 where it is forwarded. */
   readonly code: number
   readonly reason: string
-  /** Of the refusal; else what filters in shadow mode would have said. */
+  /** The message of the refusal; else what filters in shadow mode would have said. */
   readonly message: string
   readonly isProtectionAsked: boolean
 }
@@ -310,7 +310,7 @@ function objectOf(name: string, spec: Partial<UpstreamClusterSpec>, gates = ''):
   return { ...object, metadata: { name, annotations: { [FEATURE_GATES_ANNOTATION]: gates } } }
 }
 
-/** Whoever says nothing by SNI may ask for any cluster. */
+/** A client without SNI may ask for any cluster. */
 function sessionOf({ sender: { certificate, user }, address }: Ask): ClientHttp2Session {
   const key = `${certificate === undefined ? '' : user} ${address}`
   const known = sessions.get(key)
@@ -390,7 +390,7 @@ function done({ request, response }: Sent, { verb, annotations, responseStatus }
   const text = (name: string): string | null => annotations[`portcullis.io/${name}`] ?? null
   const number = (name: string): number | null => (text(name) === null ? null : Number(text(name)))
   const isRefused = text('decision') !== 'forward'
-  // Of a HEAD, what the client would read.
+  // For a HEAD, what the client would read.
   const read = isRefused && request.method !== 'HEAD' ? statusIn(response.body) : responseStatus
   return {
     cluster: text('cluster'),

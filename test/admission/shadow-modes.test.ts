@@ -80,7 +80,7 @@ const schema = (limit: object, shadow: boolean): Partial<UpstreamClusterSpec> =>
 })
 const POD = '/api/v1/namespaces/default/pods/p'
 
-/** Of each rule that needs nobody else: an object in which it refuses, and the request. What asks others is tested where that is. */
+/** For each rule that asks no other server: an object in which it refuses, and the request. Rules that ask are tested where they are. */
 const CASES: readonly (readonly [
   reason: RefusalReason,
   rule: string,

@@ -6,7 +6,7 @@ import type { Answers } from './answers.ts'
 /** 'known': with a client certificate that the cluster accepts. 'unknown': without any credential. */
 export type Who = 'known' | 'unknown'
 
-/** What an attack is aimed at, from where, and as whom. */
+/** What an attack is aimed at, from where, and as which user. */
 export interface Target {
   /** SNI and authority of the cluster. */
   readonly host: string
@@ -22,10 +22,10 @@ export interface Target {
   /** A port for clients with PROXY protocol: where, and from which address its headers are believed. */
   readonly proxied: { readonly host: string; readonly balancer: string }
   readonly who: Who
-  /** Of the attacker; undefined if unknown. */
+  /** The certificate of the attacker; undefined if unknown. */
   readonly certificate: KeyPair | undefined
   /** Credentials of the embedded API server: without a role, of a viewer, and of an editor. */
-  readonly control: { readonly nobody: KeyPair; readonly viewer: KeyPair; readonly editor: KeyPair }
+  readonly control: { readonly roleless: KeyPair; readonly viewer: KeyPair; readonly editor: KeyPair }
   /** What a viewer must not get to see. */
   readonly secrets: readonly string[]
   readonly answers: Answers
@@ -38,7 +38,7 @@ export interface Attack {
   readonly does: string
   readonly who: readonly Who[]
   /**
-   * What the gateway may answer, as `Answers` counts it, beside what it may answer to everybody (`ALWAYS_ALLOWED`). Any other answer
+   * What the gateway may answer, as `Answers` counts it, beside what it may answer to every client (`ALWAYS_ALLOWED`). Any other answer
    * fails the test.
    */
   readonly answers: readonly string[]
@@ -55,6 +55,6 @@ export const ALWAYS_ALLOWED: readonly string[] = [
   '429',
   'GOAWAY NO_ERROR',
   'GOAWAY ENHANCE_YOUR_CALM',
-  // Who writes without a pause, on a core that others need, may acknowledge too late (RFC 9113 section 6.5.3).
+  // A client that writes without a pause, on a core that others need, may acknowledge too late (RFC 9113 section 6.5.3).
   'GOAWAY SETTINGS_TIMEOUT',
 ]

@@ -12,7 +12,7 @@ const WORKER = join(import.meta.dirname, 'worker.ts')
 export class Attacker {
   readonly #child: ChildProcess
   readonly #reports: AsyncIterator<string>
-  /** Of what was begun last, once it has ended. */
+  /** The outcome of what was begun last, once it has ended. */
   #outcome: Outcome | undefined
 
   /** @param prefix put in front of its command line, e.g. `taskset -c 1` */

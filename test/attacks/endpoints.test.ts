@@ -1,4 +1,4 @@
-// Whoever answers for one cluster attacks: every kind of call that the gateway makes there gets each kind of hostile answer. A user of another
+// The server of one cluster attacks: every kind of call that the gateway makes there gets each kind of hostile answer. A user of another
 // cluster on the same gateway notices nothing, no turn of an event loop takes long, and no more memory is taken than the gateway says.
 
 import assert from 'node:assert/strict'

@@ -28,9 +28,9 @@ const BALANCER = '127.0.0.3'
 const SERVED = 'proxy.kubegateway.io/v1alpha1'
 
 export interface SceneOptions {
-  /** Of the gateway. */
+  /** The threads of the gateway. */
   readonly threads: number
-  /** Of the gateway: its command line without arguments. Default: as users start it from the sources. */
+  /** The gateway's command line without arguments. Default: as users start it from the sources. */
   readonly program?: readonly string[]
   /** Put in front of the gateway's and the upstream's command line, e.g. `taskset -c 0`. Default: nothing. */
   readonly gatewayPrefix?: readonly string[]
@@ -41,13 +41,13 @@ export interface SceneOptions {
 
 export interface Scene {
   readonly embedded: EmbeddedGateway
-  /** Of somebody who has done nothing. */
+  /** A client that attacks nothing. */
   readonly bystander: KeyPair
   /** Files of the same, for other programs. */
   readonly bystanderFiles: { readonly cert: string; readonly key: string }
-  /** Of an attacker who has done nothing yet: another address, and unless told the user, another one, each time. */
+  /** An attacker that has done nothing yet: another address, and unless told the user, another one, each time. */
   target(who: Who, user?: string): TargetMessage
-  /** Of the upstream process. */
+  /** The process ID of the upstream. */
   readonly upstreamPid: number
   stop(): Promise<void>
 }
@@ -72,7 +72,7 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
   await createObjects(embedded, upstream.port, ca)
   const pki = join(embedded.dataDir, 'control/pki')
   const control = {
-    nobody: issueControlCertificate(pki, { user: 'nobody', groups: [] }),
+    roleless: issueControlCertificate(pki, { user: 'nobody', groups: [] }),
     viewer: issueControlCertificate(pki, { user: 'viewer', groups: [VIEWER_GROUP] }),
     editor: issueControlCertificate(pki, { user: 'editor', groups: ['portcullis:admins'] }),
   }

@@ -1,4 +1,4 @@
-// The process that attacks: one attack after the other, as it is told on standard input, behind everybody else who wants its core.
+// The process that attacks: one attack after the other, as it is told on standard input, behind all other processes that want its core.
 
 import { setPriority } from 'node:os'
 import process from 'node:process'

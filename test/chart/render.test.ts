@@ -176,7 +176,7 @@ test('rights are those of deploy/rbac', async () => {
   assert.ok(!kinds.some((kind) => kind.includes('Role')), 'an embedded gateway needs no rights')
 })
 
-test('webhooks are those of deploy/webhook, but for where they are and whom they leave out', async () => {
+test('webhooks are those of deploy/webhook, but for where they are and which clients they leave out', async () => {
   const rendered = (await render(EVERYTHING)).filter(({ kind }) => kind === 'ValidatingWebhookConfiguration')
   const rules = (objects: readonly KubeObject[]): KubeObject[] =>
     objects

@@ -64,7 +64,7 @@ function sectionOf({ name }: Case): string {
   return name.split(' ', 1)[0] ?? ''
 }
 
-/** Of these sections, or all. h2spec's exit code says no more than its report does. */
+/** Runs these sections, or all. h2spec's exit code says no more than its report does. */
 async function run(sections: readonly string[]): Promise<{ cases: Case[]; output: string }> {
   const report = join(folder, `report-${reports++}.xml`)
   const output = await runProgram(report, sections)

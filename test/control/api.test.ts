@@ -49,7 +49,7 @@ async function created(object: Json, path: string = UC): Promise<Json> {
 }
 
 describe('who may not', () => {
-  test('has no body read: he is answered before it comes, whatever it is', async () => {
+  test('has no body read: the answer comes before it, whatever it is', async () => {
     const stranger = new ControlClient(control)
     const viewer = new ControlClient(control, { cert: control.viewer })
     const body = '}'.repeat(64 * 1024)

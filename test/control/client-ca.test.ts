@@ -1,5 +1,5 @@
 // The CA of the control plane is replaced while the gateway runs: an old and a new one overlap in a bundle, then the old one goes, and
-// with it whoever it has issued certificates for, on connections that are open as well. What cannot be used changes nothing.
+// with it the users that it has issued certificates for, on connections that are open as well. What cannot be used changes nothing.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -58,7 +58,7 @@ function putCA(certs: readonly KeyPair[], signer: KeyPair | undefined = certs[0]
   replace('ca.crt', certs.map(({ certPem }) => certPem).join(''))
 }
 
-/** Of a connection of its own, which stays open. It trusts both CAs. */
+/** A client with a connection of its own, which stays open. It trusts both CAs. */
 function clientOf(port: number, ca: KeyPair, user: string, group: string): ControlClient {
   const cert = issueCertificate(ca, { commonName: user, organizations: [group], usage: 'client' })
   const client = new ControlClient({ port, caPem: `${old.certPem}${next.certPem}` } as TestControl, { cert })
@@ -114,7 +114,7 @@ describe('the CA of the control plane', () => {
     putCA([old, next])
     await waitFor('both to be known', async () => (await known(old)) && (await known(next)))
     assert.deepEqual(await codes(oldAdmin, oldWebhook), [200, 400])
-    // Nobody has to know the new one yet.
+    // No client has to know the new one yet.
     assert.ok(isIssuedBy({ certPem: read('tls.crt') }, old))
     assert.equal(await kubectl(kubeconfigs), 0)
     const bundle = Buffer.from(`${old.certPem}${next.certPem}`).toString('base64')

@@ -152,7 +152,7 @@ test('no administrator locks themselves out by accident', async () => {
   assert.equal((await embedded.admin.get(UC)).code, 200)
   assert.equal((await revoke('--user', 'portcullis-admin', '--force')).code, 0)
   assert.equal((await embedded.admin.get(UC)).code, 401)
-  // Whoever has the data directory always gets back in.
+  // An administrator with the data directory always gets back in.
   assert.equal((await revoke('--user', 'portcullis-admin', '--undo')).code, 0)
   assert.equal((await embedded.admin.get(UC)).code, 200)
 })

@@ -1,5 +1,5 @@
-// How many connections the ports of control plane and webhooks have together: strangers have a quarter of the places, and who has most of
-// them gives one up. Nobody who comes is refused because of others.
+// How many connections the ports of control plane and webhooks have together: unauthenticated clients have a quarter of the places, and the user with most of
+// them gives one up. No client is refused because of others.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -70,7 +70,7 @@ async function read(client: ClientHttp2Session): Promise<number> {
   return (await h2Request(client, [':path', '/api/v1/namespaces'])).status
 }
 
-/** A call of the webhook: whoever is known gets that far that its body is read. */
+/** A call of the webhook: the body of an authenticated client is read. */
 async function review(client: ClientHttp2Session): Promise<number> {
   const head = [':method', 'POST', ':path', '/prod', 'content-type', 'application/json']
   return (await h2Request(client, head, Buffer.from('{}'))).status

@@ -102,7 +102,7 @@ function guess(localAddress: string): Promise<Response> {
   return control(localAddress, `guess-${guesses++}`)
 }
 
-/** What somebody is answered while GUESSER is blocked, before and after: its blocks get longer until it fits in. */
+/** What a client is answered while GUESSER is blocked, before and after: its blocks get longer until it fits in. */
 function whileBlocked<T>(ask: () => Promise<T>): Promise<T> {
   return waitFor('answers while it is blocked', async () => {
     if ((await guess(GUESSER)).status !== 429) return false
@@ -133,7 +133,7 @@ test('a wrong credential of a blocked address is 429 at both ports; valid ones, 
     (await admin(OTHER, '/metrics', 'wrong')).code,
     (await admin(OTHER, '/login', undefined, `token=${TOKEN}`)).code,
   ])
-  // Who presents nothing has not guessed.
+  // A client without a credential has not guessed one.
   assert.deepEqual(served, [200, 200, 200, 200, 401, 401, 401, 303])
 
   const [wrong, login] = await whileBlocked(async () => [

@@ -127,10 +127,10 @@ class Recorded implements Stream {
     this.ended = end
   }
   trailers(): void {
-    // Of no interest.
+    // Not examined here.
   }
   credit(): void {
-    // Of no interest.
+    // Not examined here.
   }
   reset(): void {
     this.wasReset = true

@@ -77,7 +77,7 @@ describe('with an OpenID provider', () => {
     assert.equal(refused.code, 403)
     assert.match(refused.text, /User \\"oidc:bob\\" cannot create resource \\"namespaces\\"/)
     assert.equal((await asBob.call('GET', '/api/v1/secrets')).code, 403)
-    // Impersonation is what role admin may do, as whoever.
+    // Role admin may impersonate any user.
     const asIfBob = { headers: { 'impersonate-user': 'oidc:bob' } }
     assert.equal((await asAlice.call('GET', '/api/v1/secrets', asIfBob)).code, 403)
     assert.equal((await asBob.call('GET', UC_PATH, { headers: { 'impersonate-user': 'x' } })).code, 403)
@@ -150,7 +150,7 @@ describe('with an OpenID provider', () => {
     assert.equal((await review(before)).code, 201)
     issuer.rotate()
     const now = await issuer.login('bob')
-    // Had somebody asked a moment ago, it is too early to ask again.
+    // Had a client asked a moment ago, it is too early to ask again.
     await waitFor('the new key', async () => (await review(now)).code === 201)
     assert.equal((await review(before)).code, 401)
     // A body that arrives while the keys are fetched is not lost.

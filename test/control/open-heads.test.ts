@@ -1,4 +1,4 @@
-// Heads without an end at the ports of control plane and webhooks: what is kept of them is bounded over all connections, and whoever is known sends
+// Heads without an end at the ports of control plane and webhooks: what is kept of them is bounded over all connections, and an authenticated client sends
 // large ones meanwhile.
 
 import assert from 'node:assert/strict'

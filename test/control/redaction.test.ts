@@ -27,7 +27,7 @@ function object(name: string): Json {
   const spec = {
     clientConfig: {
       bearerToken: base64(TOKEN),
-      // Whoever puts a key beside the certificate has it where nobody looks for it.
+      // A key that is put beside the certificate is where it is not expected.
       certData: base64(pair.certPem + pair.keyPem),
       keyData: base64(pair.keyPem),
       caData: base64(ca.certPem),

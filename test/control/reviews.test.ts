@@ -1,4 +1,4 @@
-// What one client can make the control port do, or hold: whoever it is.
+// What one client can make the control port do, or hold, authenticated or not.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -25,19 +25,19 @@ import { waitFor } from '../harness/wait.ts'
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 let control: TestControl
 let admin: ControlClient
-/** Somebody who is known, and has no role. */
-let nobody: ControlClient
+/** An authenticated user without a role. */
+let roleless: ControlClient
 const sockets: TLSSocket[] = []
 
 before(async () => {
   control = await startControl()
   admin = new ControlClient(control, { cert: control.admin })
   const user = { user: 'nobody', groups: [], ttlSeconds: 3600, nowMs: Date.now() }
-  nobody = new ControlClient(control, { token: issueControlToken(control.tokenKey, user) })
+  roleless = new ControlClient(control, { token: issueControlToken(control.tokenKey, user) })
 })
 after(async () => {
   admin.close()
-  nobody.close()
+  roleless.close()
   await control.stop()
   assert.deepEqual(control.errors, [])
 })
@@ -74,13 +74,13 @@ class HeldStream implements Stream {
     if (chunk.length > 0) this.lines.push(JSON.parse(chunk.toString()))
   }
   trailers(): void {
-    // Of no interest.
+    // Not examined here.
   }
   credit(): void {
-    // Of no interest.
+    // Not examined here.
   }
   reset(): void {
-    // Of no interest.
+    // Not examined here.
   }
 }
 
@@ -97,8 +97,8 @@ describe('bodies', () => {
 
   test('with questions about the caller itself are small', async () => {
     const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
-    assert.equal((await nobody.post(REVIEWS, review)).code, 201)
-    const { code, json } = await nobody.post(REVIEWS, { ...review, metadata: { name: 'x'.repeat(40_000) } })
+    assert.equal((await roleless.post(REVIEWS, review)).code, 201)
+    const { code, json } = await roleless.post(REVIEWS, { ...review, metadata: { name: 'x'.repeat(40_000) } })
     assert.equal(code, 413)
     assert.equal(json.reason, 'RequestEntityTooLarge')
   })
@@ -223,6 +223,6 @@ test('the bookmark after the initial events does not cover later ones', async ()
     behind.map(({ object }) => object.metadata.name),
     ['second'],
   )
-  // Whoever resumes from the bookmark gets what came behind it.
+  // A watch that resumes from the bookmark gets what came behind it.
   assert.equal(bookmark.object.metadata.resourceVersion, String(begun))
 })

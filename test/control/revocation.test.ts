@@ -205,7 +205,7 @@ describe('by user', () => {
       (await admin.get(UC, { 'impersonate-user': 'vera', 'impersonate-group': 'portcullis:viewers' })).code,
       200,
     )
-    // He does not get past by acting as somebody else.
+    // Impersonation does not help the user.
     assert.equal((await byToken.get(UC, { 'impersonate-user': 'alice' })).code, 401)
   })
 })
@@ -239,7 +239,7 @@ describe('what runs', () => {
     for (const watch of others) watch.close()
   })
 
-  test('a large answer that he does not read to its end breaks off', async () => {
+  test('a large answer that the user does not read to its end breaks off', async () => {
     const text = 'x'.repeat(900_000)
     for (let i = 0; i < 12; i++) {
       assert.equal((await admin.post(SECRETS, secret(`large-${i}`, { stringData: { text } }))).code, 201)

@@ -22,7 +22,7 @@ function withDefault<S extends JsonSchema>(schema: S, path: readonly string[], v
   const [first = '', ...rest] = path
   if (first === '') {
     assert.notEqual(impliedDefault(schema), undefined, 'the field has a default')
-    // Of whichever type: the schema is that of the field.
+    // Whatever the type of the value: the schema is that of the field.
     return defaultsTo(value, schema as Schema<Value>) as JsonSchema as S
   }
   if (first === '[]') return { ...schema, items: withDefault(schema.items ?? assert.fail(), rest, value) }

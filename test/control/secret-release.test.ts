@@ -1,4 +1,4 @@
-// An UpstreamCluster is written that refers to a Secret: whom the Secret is released to is checked, and an old release is said in a Warning.
+// An UpstreamCluster is written that refers to a Secret: whether the Secret is released to it is checked, and an old release is said in a Warning.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

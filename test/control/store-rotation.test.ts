@@ -79,7 +79,7 @@ function contentOf(store: SqliteStore): Content {
   }
 }
 
-/** Of a store without history. */
+/** The objects of a store without history. */
 function objectsOf(place: Place): readonly StoredObject[] {
   const store = openKeyedStore({ ...place, existing: true })
   const found = ['secrets', CLUSTERS].flatMap((resource) => [...store.list(resource, { namespace: '' })])

@@ -1,4 +1,4 @@
-// Answers of the embedded API server that nobody reads: they have a bound together, and one user's keep nobody else from reading.
+// Answers of the embedded API server that their clients do not read: they have a bound together, and one user's keep no other user from reading.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

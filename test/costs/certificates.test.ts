@@ -19,7 +19,7 @@ function generateRsaKey(): string {
   }).privateKey
 }
 
-/** `subject`, with the key of `publicPem`, signed by somebody who calls himself `issuer`. */
+/** `subject`, with the key of `publicPem`, signed by a key whose owner is called `issuer`. */
 function forged(subject: string, publicPem: string, issuer: string, keyPem: string, serial: number): string {
   const certificate = forge.pki.createCertificate()
   const { n, e } = forge.pki.certificateFromPem(publicPem).publicKey as forge.pki.rsa.PublicKey

@@ -1,4 +1,4 @@
-// What a client may write is done in one turn of an event loop that everybody shares: the dearest objects that are permitted cost little
+// What a client may write is done in one turn of an event loop that all clients share: the dearest objects that are permitted cost little
 // more than V8 takes to read a body of the largest size. What is dearer is refused before the work, by how much it would be.
 
 import assert from 'node:assert/strict'

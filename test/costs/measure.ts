@@ -32,7 +32,7 @@ export interface Growth {
   /** The largest input, or the first that was too expensive. */
   readonly length: number
   readonly ns: number
-  /** Of the two, where what is next to nothing counts as 1. */
+  /** The ratio of the two, where what is next to nothing counts as 1. */
   readonly ratio: number
 }
 
@@ -69,7 +69,7 @@ let ofMaps: number | undefined
 
 /**
  * For each character of a JSON object, parsed and put into a map: V8 holds objects of more than a thousand members in another way, and
- * a processor reaches those of a hundred thousand through its slower memory. Whoever does nothing else is not to be blamed for it.
+ * a processor reaches those of a hundred thousand through its slower memory. That is not the fault of code that does nothing else.
  */
 function nanosecondsOfMaps(): number {
   if (ofMaps === undefined) {

@@ -35,7 +35,7 @@ export interface CampaignResult {
   readonly revisions: number
   /** Rounds with a torn log, or checkpoint. */
   readonly torn: number
-  /** Rounds after which the log held a whole transaction that nobody had been told of. */
+  /** Rounds after which the log held a whole transaction that no writer had been told of. */
   readonly unacknowledged: number
 }
 
@@ -91,7 +91,7 @@ class CrashRound {
   }
 
   async run(): Promise<void> {
-    // Whoever is not watched now has the more to hear when it resumes.
+    // What is not watched now gets more events when it resumes.
     const watched = RESOURCES.filter((resource) => this.#random.oneIn(2) || this.#isFarBehind(resource))
     const text = await this.#writeUntilKilled(watched)
     const before = this.#expected.revision

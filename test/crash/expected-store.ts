@@ -58,7 +58,7 @@ export class ExpectedStore {
     }
   }
 
-  /** Of a store that was opened after the writer was killed. */
+  /** Checks a store that was opened after the writer was killed. */
   check(store: SqliteStore): void {
     const pending = this.#pending?.length ?? 0
     const { revision } = store
@@ -108,7 +108,7 @@ export class ExpectedStore {
   }
 
   #conflict(): StoreWrite | undefined {
-    // Of writes that go together, one may build on another.
+    // One of several writes that go together may build on another.
     const written = new Map<string, number>()
     return this.#pending?.find((write, index) => {
       const id = idOf(write)

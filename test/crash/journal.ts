@@ -30,7 +30,7 @@ export interface WriterOrder {
 
 export const RESOURCES = ['secrets', 'upstreamclusters.proxy.kubegateway.io', 'leases.coordination.k8s.io'] as const
 
-/** Of everything that an event says. */
+/** A digest of everything that an event says. */
 export function digestOf({
   type,
   namespace,

@@ -1,4 +1,4 @@
-// The process that is killed while it changes the key of a store: by itself at a step, or by whoever waits for the line that it writes.
+// The process that is killed while it changes the key of a store: by itself at a step, or by the process that waits for the line that it writes.
 
 import { writeSync } from 'node:fs'
 import process from 'node:process'

@@ -24,7 +24,7 @@ function say(line: JournalLine): void {
     try {
       written += writeSync(1, bytes, written)
     } catch (error) {
-      // The pipe is full: whoever reads it is busy.
+      // The pipe is full: its reader is busy.
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error
     }
   }

@@ -15,7 +15,7 @@ export const MARKUP = '<img src=x onerror="window.hacked=1"><script>window.hacke
 
 export interface ObservedGateway {
   readonly gateway: InProcessGateway
-  /** Of the admin listener. */
+  /** The origin of the admin listener. */
   readonly origin: string
   /** So many requests, some of which fail and some are refused. */
   traffic(requests: number): Promise<void>
@@ -80,7 +80,7 @@ function busyCluster(stub: StubUpstream, clientCA: KeyPair): UpstreamCluster {
   }
 }
 
-/** Of the idle cluster whose pods are protected. */
+/** The index of the idle cluster whose pods are protected. */
 const PROTECTED_INDEX = 3
 export const PROTECTED = 'build-0003'
 

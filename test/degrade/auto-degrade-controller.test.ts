@@ -86,7 +86,7 @@ test('what the API server answers to a write does not hide what has changed sinc
   }
   let writes = 0
   client.patch = () => {
-    // Somebody takes `auto` away: that comes before the answer to the write before it.
+    // Another writer takes `auto` away: that comes before the answer to the write before it.
     if (writes++ === 0) events().onChange('MODIFIED', version('3', { ...SPEC, degrade: {} }))
     return Promise.resolve(version('2', SPEC))
   }

@@ -1,4 +1,4 @@
-// Degrade modes NoDisruption and Limited: whoever has no right to remove anything neither uses up the rate that all share nor holds
+// Degrade modes NoDisruption and Limited: a user without the right to remove anything neither uses up the rate that all share nor holds
 // up a recovery.
 
 import assert from 'node:assert/strict'

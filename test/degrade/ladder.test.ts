@@ -141,7 +141,7 @@ function* taintRows(): Generator<Row> {
     }
 }
 
-/** Of objects that upstream has as CURRENT says. */
+/** Formats for objects that upstream has as CURRENT says. */
 function endingFormats(path: string, kind: string, spec: object): Format[] {
   const [, , group = ''] = path.split('/')
   const apiVersion = path.startsWith('/apis') ? `${group}/v1` : 'v1'
@@ -270,9 +270,9 @@ interface Scene {
   readonly arrived: Arrived[]
   /** Method and path of what the client sent. */
   readonly sent: Set<string>
-  /** Reads by the gateway, and as whom: '' = itself. */
+  /** Reads by the gateway, and the user that it impersonates: '' = none. */
   readonly reads: string[]
-  /** Of what is sent now. */
+  /** The object after what is sent now. */
   after: object
   /** Instead of the usual answer to what the gateway asks; false = as usual. */
   answerOwn: (request: SeenRequest) => boolean
@@ -400,7 +400,7 @@ describe('what an upstream does not say is forwarded unchecked, and counted', ()
   const answers: readonly (readonly [string, (request: SeenRequest) => void, ...Row[]])[] = [
     ['answers what is not JSON', (request) => reply(request, 200, '<html>')],
     ['answers nothing', (request) => reply(request, 200, '')],
-    // Of this shape a node has no taints, and a Job is not suspended.
+    // A node of this shape has no taints, and a Job is not suspended.
     ['answers another shape', (request) => reply(request, 200, '{"spec":{"replicas":"4"}}'), TAINTED, SUSPENDED],
     ['forbids reads to gateway and caller', (request) => reply(request, 403, '{}'), TRIED, TAINTED, SUSPENDED],
     ['knows no dry run because of a webhook', (request) => reply(request, 400, NO_DRY_RUN), LOWERED],

@@ -1,5 +1,5 @@
 // When clients that matter in an incident came through: from the threads that serve them, over the memory that they share, to the status
-// that `portcullis degrade` goes by. Whoever could make it say more than is true would make a Freeze seem safe.
+// that `portcullis degrade` goes by. A client that could make it say more than is true would make a Freeze seem safe.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -61,7 +61,7 @@ test('lastSeen: by who was authenticated, whatever the User-Agent says', async (
   await comeThrough({ name: 'kube-controller-manager', fields })
   await comeThrough({ name: 'system:serviceaccount:default:robot', fields })
   await comeThrough({ name: 'system:node:n1', fields: ['user-agent', 'kubelet/v1.34.1'] })
-  // Neither does who is refused: not authenticated, or not allowed to be somebody else.
+  // Neither does who is refused: not authenticated, or not allowed to impersonate.
   const stranger = createCA({ commonName: 'another CA' })
   const forged = clientPair(stranger, 'system:kube-controller-manager')
   const strangers = new ClientConnections(() => embedded.gateway, HOST, forged)

@@ -158,7 +158,7 @@ async function machine(
   return one
 }
 
-test('the command: in force, told by whom, and lifted again; the rest of spec.degrade stays', async (t) => {
+test('the command: in force, told which user set it, and lifted again; the rest of spec.degrade stays', async (t) => {
   const one = await machine(t)
   const { code, out, err } = await one.run({ mode: 'freeze', reason: 'INC-1', ttl: '1h' })
   assert.equal(code, 0, err)
@@ -391,10 +391,10 @@ test('what the command refuses, and says when no gateway is there', async (t) =>
   one.put('prod', { mode: 'Off' })
   await one.start()
   await one.stop()
-  const nobody = await one.run({ mode: 'Freeze', reason: 'x', timeout: '10ms' })
-  assert.equal(nobody.code, 1)
+  const unanswered = await one.run({ mode: 'Freeze', reason: 'x', timeout: '10ms' })
+  assert.equal(unanswered.code, 1)
   assert.match(
-    nobody.err,
+    unanswered.err,
     /it is written, but not in force: no gateway has taken it; is one running with --source kubernetes/,
   )
   assert.match(readFileSync(one.file, 'utf8'), /^mode: Freeze$/m)

@@ -1,4 +1,4 @@
-// Recovery by steps, as the leader carries it out: what it writes, what it says, and what becomes of it when somebody else writes or
+// Recovery by steps, as the leader carries it out: what it writes, what it says, and what becomes of it when another client writes or
 // leads. Objects are in the registry of the embedded API server; time runs fifty times as fast.
 
 import assert from 'node:assert/strict'
@@ -42,7 +42,7 @@ class World implements ClusterHealth {
   failed5xx = 0
   refused = 0
   nodesKnown = true
-  /** How often somebody has looked at the nodes. */
+  /** How often the nodes were read. */
   looks = 0
   readonly #running: RecoveryController[] = []
 

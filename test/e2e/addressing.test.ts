@@ -158,7 +158,7 @@ describe('which cluster', () => {
       assert.equal(await whose({ user, host, serverName: name }), 'west', host)
     }
     assert.equal(await whose({ user, serverName: 'a.west.example' }), 'west')
-    // Not covered by the wildcard, so the default has it, where west's token is nobody's.
+    // Not covered by the wildcard, so the default has it, where west's token is unknown.
     for (const host of ['a.b.west.example', 'west.example', 'unheard.example']) {
       assert.equal((await ask({ user, host })).status, 401, host)
     }

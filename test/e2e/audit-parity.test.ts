@@ -316,7 +316,7 @@ const ROWS: readonly Row[] = [
     code: 201,
     differs: ['ResponseComplete.annotations'],
   },
-  // Of no namespace, and stages that are omitted.
+  // An object without a namespace, and stages that are omitted.
   { path: ROLES, method: 'POST', body: { metadata: { name: 'role-SIDE' }, rules: [] }, code: 201 },
   { path: `${ROLES}/role-SIDE`, code: 200 },
   { path: `${ROLES}/role-SIDE`, method: 'DELETE', code: 200 },

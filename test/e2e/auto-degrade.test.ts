@@ -47,7 +47,7 @@ after(async () => {
   await cluster?.stop()
 })
 
-/** A new node is tainted as not ready, until kube-controller-manager has seen its condition; here nobody looks. */
+/** A new node is tainted as not ready, until kube-controller-manager has seen its condition; here none runs. */
 async function untaint(name: string): Promise<void> {
   const headers = { 'content-type': 'application/merge-patch+json' }
   const { status } = await cluster.request(`/api/v1/nodes/${name}`, {

@@ -1,4 +1,4 @@
-// kubectl and client-go on a real kube-apiserver while the gateway asks for new connections all the time: nobody notices.
+// kubectl and client-go on a real kube-apiserver while the gateway asks for new connections all the time: no client notices.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -7,7 +7,7 @@ import { kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstr
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 
-/** Of both, if it is not renewed (--leader-elect-lease-duration). */
+/** How long both Leases last, if they are not renewed (--leader-elect-lease-duration). */
 const LEASE_MS = 15_000
 const LEADERS = ['kube-controller-manager', 'kube-scheduler']
 const PATIENT = { timeoutMs: 120_000 }

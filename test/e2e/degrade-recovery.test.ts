@@ -116,7 +116,7 @@ async function createReplicaSet(node: string): Promise<void> {
 
 /** All pods, directly at the apiserver. */
 class PodWatch {
-  /** UIDs of pods that somebody has deleted. */
+  /** UIDs of pods that were deleted. */
   readonly deleted = new Set<string>()
   readonly #known = new Set<string>()
   readonly #following: Following
@@ -136,7 +136,7 @@ class PodWatch {
     })
   }
 
-  /** How many there are that nobody has deleted. */
+  /** How many there are that were not deleted. */
   get alive(): number {
     return this.#known.size - this.deleted.size
   }

@@ -245,7 +245,7 @@ describe('degrade', () => {
   })
 
   test('NoDisruption: creates and updates pass; what takes away pods or nodes does not, in any format', async () => {
-    // Without it nobody here knows what replicas were before, and the write passes.
+    // Without it the gateway does not know what replicas were before, and the write passes.
     assert.equal((await cluster.kubectl(['apply', '-f', RBAC])).code, 0)
     await assertControllersWork('before')
     await assertControllersWork('kept')

@@ -25,7 +25,7 @@ const skip = HOST === undefined ? 'this machine has no IPv4 address but loopback
 let cluster: TestCluster
 let gateway: InProcessGateway
 const passages: Server[] = []
-/** Of the passages: `https://ADDRESS:PORT`. */
+/** The URLs of the passages: `https://ADDRESS:PORT`. */
 const urls: string[] = []
 
 before(async () => {

@@ -22,7 +22,7 @@ const OLDER_KUBECTL = '/usr/bin/kubectl'
 let cluster: TestCluster
 let gateway: TestGateway
 let olga: Credentials
-let nobody: Credentials
+let rightless: Credentials
 let robot: Credentials
 /** Direct and through the gateway: a certificate by host name, a ServiceAccount's token by path. */
 const sides: Side[] = []
@@ -36,7 +36,7 @@ before(async () => {
   await cluster.apply(fixture())
   await succeed('-n', FIXTURE, 'rollout', 'status', 'deployment/web')
   robot = { token: (await succeed('-n', FIXTURE, 'create', 'token', 'robot')).trim() }
-  nobody = { cert: cluster.clientCertificate('nobody <&> "ü"', ['nothing']) }
+  rightless = { cert: cluster.clientCertificate('rightless <&> "ü"', ['nothing']) }
   pairs = [await pairOf('a', olga, {}), await pairOf('b', robot, { path: true })]
 })
 after(async () => {
@@ -106,7 +106,7 @@ function fixture(): string {
   return objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('')
 }
 
-/** Reads of what nobody changes. */
+/** Reads of what does not change. */
 const READS: readonly string[] = [
   'version',
   'version -o yaml',
@@ -390,11 +390,11 @@ describe('kubectl through the gateway equals kubectl direct', () => {
   test('--as, by users who may', () => assertParity(pairs, impersonations))
 
   test('a user without rights', async () => {
-    await assertParity([await pairOf('c', nobody, {})], refusals)
+    await assertParity([await pairOf('c', rightless, {})], refusals)
   })
 
   test('--as, by a user who may not', async () => {
-    const ways = [cluster.kubeconfigFor(nobody), await kubeconfigThrough(gateway, cluster, nobody)]
+    const ways = [cluster.kubeconfigFor(rightless), await kubeconfigThrough(gateway, cluster, rightless)]
     const get = ['get', '--raw', '/api/v1/namespaces/default/pods']
     for (const kubeconfig of ways) {
       for (const asked of [
@@ -405,7 +405,7 @@ describe('kubectl through the gateway equals kubectl direct', () => {
         const { code, stderr } = await cluster.kubectl([...get, ...asked.split(' ')], { kubeconfig })
         assert.equal(code, 1)
         // From 1.36 on the apiserver's own message is about a mode of constrained impersonation.
-        assert.match(stderr, /^Error from server \(Forbidden\): .* is forbidden: User "nobody .* cannot impersonate/)
+        assert.match(stderr, /^Error from server \(Forbidden\): .* is forbidden: User "rightless .* cannot impersonate/)
       }
     }
   })

@@ -1,5 +1,5 @@
-// One client against the connections to a real kube-apiserver that all users share: what he sends may end his own requests, and no
-// watch or list of anybody else.
+// One client against the connections to a real kube-apiserver that all users share: what it sends may end its own requests, and no
+// watch or list of another user.
 
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
@@ -55,7 +55,7 @@ function connect(certificate: KeyPair, streamWindow?: number): ClientHttp2Sessio
   })
 }
 
-/** Somebody with a certificate, and without any rights. */
+/** A user with a certificate, and without any rights. */
 function attacker(name: string): { port: number; serverName: string; cert: KeyPair } {
   const cert = issueCertificate(cluster.clientCA, { commonName: name, usage: 'client' })
   return { port: gateway.port, serverName: host, cert }

@@ -23,9 +23,9 @@ const CLIENT = 3
 const dir = mkdtempSync(join(tmpdir(), 'portcullis-tracing-'))
 let cluster: TestCluster
 let gateway: InProcessGateway
-/** Of the gateway's spans. */
+/** Receives the gateway's spans. */
 let receiver: OtlpReceiver
-/** Of kube-apiserver's. */
+/** Receives kube-apiserver's spans. */
 let grpcReceiver: OtlpGrpcReceiver
 
 before(async () => {
@@ -77,7 +77,7 @@ async function sendSampled(name: string, traceId: string): Promise<string> {
   }
 }
 
-/** Of the gateway's request to kube-apiserver. */
+/** The span of the gateway's request to kube-apiserver. */
 async function upstreamSpanOf(traceId: string): Promise<string> {
   const find = (): string | undefined =>
     receiver.spans.find((span) => span.traceId === traceId && span.kind === CLIENT)?.spanId

@@ -196,9 +196,9 @@ for (const [protocol, env] of [
       })
 
       test('what is refused is told as if asked direct', async () => {
-        const nobody = { cert: cluster.clientCertificate('nobody') }
+        const rightless = { cert: cluster.clientCertificate('nobody') }
         const pairs = [
-          [cluster.kubeconfigFor(nobody), await kubeconfigThrough(gateway, cluster, nobody)],
+          [cluster.kubeconfigFor(rightless), await kubeconfigThrough(gateway, cluster, rightless)],
           [cluster.adminKubeconfig, kubeconfigs[credential]],
         ]
         const commands = [`exec ${POD} -- true`, 'exec missing -- true', `exec ${POD} -c missing -- true`]

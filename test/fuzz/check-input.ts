@@ -69,7 +69,7 @@ export function checkInput(input: Input): string {
   }
 }
 
-/** Whether a session that nobody damaged leaves the connection open. */
+/** Whether a session that was not mutated leaves the connection open. */
 export function survivesValid(seed: number, index: number): boolean {
   const random = new Random(seed, index)
   const side = random.oneIn(2) ? 'server' : 'client'

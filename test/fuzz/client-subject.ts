@@ -37,15 +37,15 @@ export class ClientSubject extends Subject implements ClientEvents {
   }
 
   onSuspects(): void {
-    // Nobody is charged.
+    // No user is charged.
   }
 
   onEnding(): void {
-    // Nobody counts.
+    // Not counted.
   }
 
   onStreamGone(): void {
-    // Nobody counts.
+    // Not counted.
   }
 
   onSlotFree(): void {

@@ -14,7 +14,7 @@ interface Share {
   readonly to: number
   readonly step: number
   readonly current: Int32Array
-  /** Of the worker, in `current`. */
+  /** The number of the worker, in `current`. */
   readonly number: number
 }
 

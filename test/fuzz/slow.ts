@@ -30,7 +30,7 @@ const KEPT = 12
 const FIRST = 4
 /** Nanoseconds for a character that are not told apart. */
 const NOISE_NS = 4
-/** Of an input that looks as if it grew; it is measured again then. */
+/** From this growth on an input looks suspicious; it is measured again then. */
 const SUSPICIOUS = 2
 const MAX_PARTS = 6
 const MAX_TEXT = 64

@@ -98,7 +98,7 @@ export class Heard implements StreamEvents {
   }
 
   reset(reason: ResetReason): void {
-    // A stream that is over in both directions is nobody's to reset any more; the engine ignores it.
+    // A stream that is over in both directions cannot be reset any more; the engine ignores it.
     if (!this.resetHeard) this.resetByUs = true
     this.stream?.reset(reason)
   }
@@ -134,7 +134,7 @@ export abstract class Subject implements ConnectionDriver {
   readonly received: Received = new Received()
   readonly sent: Sent
   readonly heard: Heard[] = []
-  /** Of all events, in order. */
+  /** A hash of all events, in order. */
   events = 0
   protected abstract readonly connection: Connection
   /** No stream gives anything back any more. */
@@ -275,7 +275,7 @@ export abstract class Subject implements ConnectionDriver {
     if (this.sent.goaways.at(-1) !== h2.FLOW_CONTROL_ERROR) throw new Violation('DATA above the window is taken')
   }
 
-  /** The socket is gone: everybody has been told, once. */
+  /** The socket is gone: every stream has been told, once. */
   checkEnd(): void {
     this.connection.onSocketClosed()
     if (this.connection.openStreams !== 0) throw new Violation('streams on a closed connection')

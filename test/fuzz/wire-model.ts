@@ -10,7 +10,7 @@ const STREAM_MASK = 0x7fffffff
 /** So much of a payload goes into the checksum. */
 const SUMMED_BYTES = 64
 
-/** Of the frames that the engine was sent. */
+/** A model of the frames that the engine was sent. */
 export class Received {
   /** The bytes end with a whole frame, and with no header block open. */
   clean = false
@@ -81,7 +81,7 @@ export class Received {
   }
 }
 
-/** Of the frames that the engine sends: reads them and complains about what no peer may be sent. */
+/** Reads the frames that the engine sends, and complains about what no peer may be sent. */
 export class Sent {
   /** What the engine has given back: on the connection, and by stream. */
   connectionCredit = 0

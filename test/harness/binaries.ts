@@ -64,7 +64,7 @@ function missingOf(paths: Binaries): BinaryName[] {
   return NAMES.filter((name) => !existsSync(paths[name]))
 }
 
-/** Of the programs, and of what else is brought for tests. */
+/** The folder for the programs, and for what else is brought for tests. */
 export function cacheFolder(): string {
   return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'portcullis-test')
 }

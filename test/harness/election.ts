@@ -32,7 +32,7 @@ export class Election {
     this.#onChange()
   }
 
-  /** As when the clock says it first: nobody has been told yet. */
+  /** As when the clock says it first: no listener has been told yet. */
   lapse(): void {
     this.#leads = false
   }

@@ -48,7 +48,7 @@ export type Command = readonly string[]
 export interface Machine {
   readonly has: (program: string) => boolean
   readonly isRoot: boolean
-  /** Whether sudo would work: without a password, or with somebody at the terminal who can type it. */
+  /** Whether sudo would work: without a password, or with a user at the terminal who can type it. */
   readonly maySudo: () => boolean
 }
 

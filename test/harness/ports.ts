@@ -9,7 +9,7 @@ import { createServer } from 'node:net'
 const LOWEST = 10_240
 const HIGHEST = 32_000
 
-/** Started on ports that were free a moment ago; somebody else took one of them. */
+/** Started on ports that were free a moment ago; another process took one of them. */
 export class PortTaken extends Error {}
 
 /** Different ports, free on 127.0.0.1 at this moment. */

@@ -12,7 +12,7 @@ import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-u
 const BYTES = 900 * 1024
 const PATH = '/api/v1/namespaces/default/configmaps'
 const READS = { rules: [{ verbs: ['get'], apiGroups: ['*'], resources: ['*'] }] }
-/** Nobody may have a write under way. */
+/** No peer may have a write under way. */
 const NONE = { name: 'none', maxRequestsInflight: { max: 0 } }
 const LIMITED = {
   flowControl: { flowControlSchemas: [NONE] },

@@ -512,7 +512,7 @@ for (const [name, host, of] of [
       assert.deepEqual(seen.values('accept'), ['a', 'b'])
       assert.deepEqual(seen.values('impersonate-user'), ['alice'])
       assert.deepEqual(seen.values('impersonate-group'), ['dev', 'system:authenticated'])
-      // A credential is not sent where everybody on the way can read it.
+      // A credential is not sent in clear text.
       assert.deepEqual(seen.values('authorization'), host === PLAIN_HOST ? [] : ['Bearer gateway-token'])
       for (const gone of ['x-remote-user', 'te', 'upgrade']) assert.deepEqual(seen.values(gone), [])
     })

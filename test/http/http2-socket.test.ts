@@ -1,4 +1,4 @@
-// The engine over a socket: when bytes are written, who waits for whom, and how a connection ends.
+// The engine over a socket: when bytes are written, what waits for what, and how a connection ends.
 
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'

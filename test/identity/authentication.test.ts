@@ -481,7 +481,7 @@ describe('a token as WebSocket subprotocol', () => {
 
   const latin1 = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 
-  /** Everybody but `bad` is the user of the token. */
+  /** Every token but `bad` authenticates the user of its name. */
   function answerReview({ path, message, response }: SeenHttp1, reviewed: string[]): void {
     const chunks: Buffer[] = []
     message.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -510,7 +510,7 @@ describe('acting as another user', () => {
 
   let people = 0
   /** A user that no remembered review speaks of. */
-  const somebody = (): string => `somebody-${++people}`
+  const newUser = (): string => `somebody-${++people}`
 
   const attributesOf = ({ spec }: SeenReview): unknown => spec['resourceAttributes']
   const attributes = (over: Record<string, string>): Record<string, string> => ({
@@ -524,7 +524,7 @@ describe('acting as another user', () => {
   })
 
   test('every item is reviewed, as the gateway and about the requester; upstream sees the other user only', async () => {
-    const bob = somebody()
+    const bob = newUser()
     const answer = await as([
       'impersonate-user',
       bob,
@@ -573,7 +573,7 @@ describe('acting as another user', () => {
   })
 
   test('an allowed impersonation is remembered for the requester only', async () => {
-    const bob = somebody()
+    const bob = newUser()
     await as(['impersonate-user', bob])
     await as(['impersonate-user', bob])
     assert.equal(first.reviews.length, 1)
@@ -589,7 +589,7 @@ describe('acting as another user', () => {
       const { name } = attributesOf(review) as { name: string }
       replyReview(review, name === 'system:masters' ? { allowed: false, reason: 'not you' } : { allowed: true })
     }
-    const answer = await as(['impersonate-user', somebody(), 'impersonate-group', 'system:masters'])
+    const answer = await as(['impersonate-user', newUser(), 'impersonate-group', 'system:masters'])
     assert.equal(answer.status, 403)
     const status = JSON.parse(answer.body.toString()) as { reason: string; message: string }
     assert.equal(status.reason, 'Forbidden')
@@ -612,7 +612,7 @@ describe('acting as another user', () => {
   })
 
   test('names beyond ASCII', async () => {
-    const name = `Zoë 王 ${somebody()}`
+    const name = `Zoë 王 ${newUser()}`
     await as(['impersonate-user', Buffer.from(name, 'utf8').toString('latin1')])
     assert.deepEqual(first.reviews.map(attributesOf), [attributes({ name })])
     assert.deepEqual(utf8(first.seen[0]?.values('impersonate-user')), [name])
@@ -628,7 +628,7 @@ describe('acting as another user', () => {
   ]
   for (const [name, answerAccess] of noAnswers) {
     test(`a review answered with ${name}: 503, nothing forwarded, not remembered`, async () => {
-      const bob = somebody()
+      const bob = newUser()
       first.answerAccess = answerAccess
       assert.equal((await as(['impersonate-user', bob])).status, 503)
       assert.equal(first.seen.length, 0)
@@ -640,14 +640,14 @@ describe('acting as another user', () => {
   for (const status of [{}, { allowed: 'true' }, { allowed: 1 }, { allowed: true, denied: true }, { denied: true }]) {
     test(`${JSON.stringify(status)} is not accepted`, async () => {
       first.answerAccess = (review) => replyReview(review, status)
-      assert.equal((await as(['impersonate-user', somebody()])).status, 403)
+      assert.equal((await as(['impersonate-user', newUser()])).status, 403)
       assert.equal(first.seen.length, 0)
     })
   }
 
   test('more values than anybody needs: 400, and no review', async () => {
     const groups = Array.from({ length: 300 }, (_, i) => ['impersonate-group', `g${i}`]).flat()
-    assert.equal((await as(['impersonate-user', somebody(), ...groups])).status, 400)
+    assert.equal((await as(['impersonate-user', newUser(), ...groups])).status, 400)
     assert.equal(first.reviews.length, 0)
   })
 
@@ -660,7 +660,7 @@ describe('acting as another user', () => {
       ],
     })
     assert.equal((await as([])).status, 200)
-    const bob = somebody()
+    const bob = newUser()
     const answer = await as(['impersonate-user', bob])
     assert.equal(answer.status, 403)
     assert.ok(answer.body.toString().includes(bob))
@@ -668,7 +668,7 @@ describe('acting as another user', () => {
   })
 
   test('a bad credential is 401 before anything is asked', async () => {
-    const answer = await ask('an unknown token', ['impersonate-user', somebody()])
+    const answer = await ask('an unknown token', ['impersonate-user', newUser()])
     assert.equal(answer.status, 401)
     assert.ok(!first.reviews.some(({ review }) => review['kind'] === 'SubjectAccessReview'))
   })

@@ -1,4 +1,4 @@
-// Token and access reviews that somebody without rights has the gateway make: few, in turns with everybody else, and never at the
+// Token and access reviews that a client without rights makes the gateway send: few, in turns with all other clients, and never at the
 // cost of what others need.
 
 import assert from 'node:assert/strict'
@@ -118,7 +118,7 @@ describe('impersonation', () => {
 })
 
 describe('tokens that are made up', () => {
-  test('at a rate: who makes them up waits for his turn, the next address does not wait for him', async (t) => {
+  test('at a rate: a client that makes them up waits for its turn, the next address does not wait for it', async (t) => {
     const { stub, gateway, connect } = await setUp(t, limited(5))
     const attacker = connect(ATTACKER)
     const answers: Response[] = []

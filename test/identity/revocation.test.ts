@@ -1,5 +1,5 @@
-// spec.authentication.revoked: whoever is named there is out at once, on whatever connection, by whatever memory, however
-// the credential is written; and nobody else is.
+// spec.authentication.revoked: what is named there is refused at once, on whatever connection, by whatever memory, however
+// the credential is written; and no other client is.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -25,7 +25,7 @@ const clientCA = createCA({ commonName: 'clients' })
 const alice = clientPair(clientCA, 'alice', ['dev'])
 const alicesOther = clientPair(clientCA, 'alice', ['dev'])
 const bob = clientPair(clientCA, 'bob')
-const nobody = issueCertificate(clientCA, { commonName: '', organizations: ['dev'], usage: 'client' })
+const nameless = issueCertificate(clientCA, { commonName: '', organizations: ['dev'], usage: 'client' })
 
 let stub: StubUpstream
 let http1: Http1Stub
@@ -168,9 +168,9 @@ describe('a certificate', () => {
   })
 
   test('that names no user does not get around it either', async () => {
-    assert.equal((await ask(connect(nobody))).status, 200)
-    revoke({ certificateFingerprint: fingerprint(nobody) })
-    assert.equal((await ask(connect(nobody))).status, 401)
+    assert.equal((await ask(connect(nameless))).status, 200)
+    revoke({ certificateFingerprint: fingerprint(nameless) })
+    assert.equal((await ask(connect(nameless))).status, 401)
   })
 
   test('by the part of it that is signed', async () => {

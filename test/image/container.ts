@@ -26,7 +26,7 @@ export interface ContainerOptions {
 }
 
 export interface Container {
-  /** Of PID 1, as this machine counts. */
+  /** The process ID of PID 1, as this machine counts. */
   readonly pid: number
   readonly process: RunningProcess
   /** A command inside: what it printed, and its exit code. */

@@ -192,7 +192,7 @@ describe('users of a cluster', () => {
       }
       const { path: at, verb } = spec.nonResourceAttributes
       asked.push(`${spec.user} ${verb} ${at}`)
-      // ClusterRole system:discovery, which every cluster gives to everybody whom it knows.
+      // ClusterRole system:discovery, which every cluster gives to every authenticated user.
       const discovery = verb === 'get' && /^\/(apis?|healthz|livez|readyz|version|openapi)(\/|$)/.test(at)
       const allowed =
         spec.user === 'admin' ||
@@ -255,7 +255,7 @@ describe('users of a cluster', () => {
     const { login } = setUp()
     const { port } = await openPort(tlsFlags(), login)
     assert.deepEqual(await ask(port, '/api/v1/top', { token: 'replica' }), [200, 'for replica replica'])
-    // Nobody is one by saying so.
+    // A client is not one by saying so.
     const said = await ask(port, '/api/v1/top?onBehalfOf=replica', { token: 'viewer' })
     assert.deepEqual(said, [200, 'for viewer'])
     assert.equal((await ask(port, '/debug/log-level', { token: 'replica', method: 'PUT' }))[0], 403)

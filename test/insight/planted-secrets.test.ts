@@ -107,7 +107,7 @@ function formsOf(secret: string): readonly string[] {
   return [secret, encodeURIComponent(secret), encodeURI(secret), JSON.stringify({ token: secret }), ...base64]
 }
 
-/** What nobody may find: at least four of five characters of a form, its ends may be those of neighbours. */
+/** What may not be found: at least four of five characters of a form, its ends may be those of neighbours. */
 function tracesOf(secret: string): readonly string[] {
   const shifted = (['base64', 'base64url'] as const).flatMap((encoding) =>
     [0, 1, 2].map((shift) =>

@@ -99,7 +99,7 @@ test('answers of all replicas are merged; who hangs or is gone is named', async 
   const { missing, ...merged } = (await top(a.port)) as { missing: string[] }
   assert.deepEqual(merged, { by: ['a:user', 'b:user'] })
   assert.deepEqual(missing.toSorted(), ['127.0.0.1:1', `127.0.0.1:${hanging}`].toSorted())
-  // Not asked for all: this one alone, and nobody is asked.
+  // Not asked for all: this one alone, and no other replica is asked.
   const alone = await request(`http://127.0.0.1:${a.port}/api/v1/top?by=verb`)
   assert.deepEqual(await alone.body.json(), { by: ['a:verb'] })
 })
@@ -235,7 +235,7 @@ test('a Lease tells of the admin listener, and what a client wrote into it is bo
       [256, 'https://[fd00::1]:9090/'],
     ],
   )
-  // Without TLS nobody shows that they are what a Lease says: whoever may write one would be sent the token.
+  // Without TLS a replica cannot prove that it is what a Lease says: a user who may write one would be sent the token.
   const inTheClear = new KnownReplicas({ ...deps, config: plain })
   assert.deepEqual(await inTheClear.others(), [])
   const many = Array.from({ length: 1000 }, (_, i) => replicaLease(`r-${i}`, 'default', now, `10.0.0.2:${i + 1}`))

@@ -143,7 +143,7 @@ test('the number of streams is limited; when one ends there is room again', asyn
         }),
   )
   const get = async (path: string): Promise<number> => {
-    // Of several addresses: one may not have all connections.
+    // From several addresses: one may not have all connections.
     const localAddress = `127.0.0.${2 + (open64.length % 4)}`
     const socket = connect({ port: server.port, host: '127.0.0.1', localAddress })
     closers.push(() => socket.destroy())
@@ -175,7 +175,7 @@ test('a body is read to its limit; beyond it the answer is 413', async () => {
   assert.deepEqual(await put('x'.repeat(1000)), [200, '1000'])
   assert.deepEqual(await put('x'.repeat(1001)), [413, 'the body has more than 1000 bytes\n'])
   assert.deepEqual(await put(''), [200, '0'])
-  // A body that nobody reads does not stand in the way of the next request of the connection.
+  // An unread body does not stand in the way of the next request of the connection.
   const other = await serve(() => Promise.resolve({ code: 200, contentType: TEXT, body: 'ok' }))
   const socket = await open(other.port)
   const body = 'y'.repeat(500_000)

@@ -126,7 +126,7 @@ async function incident(agents: number, threads: number): Promise<number> {
 
   const idle = await Promise.all(kubelets.map((session, i) => heartbeats(session, `n${i}`, () => true)))
 
-  // The new agent comes to the first node: nobody knows yet how much it lists.
+  // The new agent comes to the first node: it is not known yet how much it lists.
   assert.equal((await send(agentOf(0), 'GET', '/api/v1/pods', 'telemetry/2.1')).status, 200)
   await waitFor('all threads to know', async () => {
     const codes = await Promise.all(fleet.map(async (one) => (await send(one, 'GET', '/api/v1/pods')).status))
@@ -226,7 +226,7 @@ test('one node that sends heartbeats without end does not take the connections o
     return Array.from({ length: 60 }, () => send(session, 'GET', '/api/v1/namespaces/held/configmaps/x'))
   })
   await waitFor('all streams to be taken', () => seen.length >= 16)
-  // The operator is exempt: what his request comes by is what is reserved.
+  // The operator is exempt: the request goes through the reserved lane.
   assert.equal((await send(as('operator'), 'GET', '/api/v1/pods')).status, 200)
   const reserved = of('/api/v1/pods')[0]?.session ?? assert.fail()
   // Its budget there is 20 and one a second. The others wait with alice's, or have what is spare.

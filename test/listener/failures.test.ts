@@ -1,5 +1,5 @@
 // Credentials and handshakes of an address that fail: free at first, then nothing is done for the address without a valid credential, and
-// whoever has one is served.
+// a client that has one is served.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

@@ -84,7 +84,7 @@ describe('--health-listen', () => {
     }
   })
 
-  test('to other machines, /metrics is not shown unless something says to whom', async () => {
+  test('to other machines, /metrics is not shown unless a setting says to which clients', async () => {
     await start({ healthListen: ANYWHERE })
     assert.equal((await get('/readyz')).code, 200)
     for (const authorization of ['', 'Bearer x']) {
@@ -219,7 +219,7 @@ async function openSilent(count: number, first = ''): Promise<Silent> {
   let closed = 0
   await Promise.all(
     Array.from({ length: count }, (_, i) => {
-      // Of five addresses, so that the limit of them all is met too.
+      // From five addresses, so that the limit of them all is met too.
       const socket = tcpConnect({
         host: '127.0.0.1',
         port: gateway?.healthPort ?? 0,

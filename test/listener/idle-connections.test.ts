@@ -1,4 +1,4 @@
-// Connections that nobody uses, and addresses that have too many of them: they end, or do not begin, and others are served.
+// Unused connections, and addresses that have too many of them: they end, or do not begin, and others are served.
 
 import assert from 'node:assert/strict'
 import { type Socket, connect as tcpConnect } from 'node:net'

@@ -438,7 +438,7 @@ describe('resumption', () => {
   }
 })
 
-describe('whom a certificate names', () => {
+describe('the user that a certificate names', () => {
   const names = [
     'alice smith',
     'Zoë 王小明 🙂',

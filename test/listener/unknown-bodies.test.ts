@@ -1,4 +1,4 @@
-// Bodies of clients that nobody has identified yet: over HTTP/2 each connection may have 64 KiB with the gateway, over all of its streams;
+// Bodies of clients that are not authenticated yet: over HTTP/2 each connection may have 64 KiB with the gateway, over all of its streams;
 // a user's may have more, from the first request that was authenticated on.
 
 import assert from 'node:assert/strict'
@@ -73,7 +73,7 @@ class Uploader {
     cleanups.push(() => connection.destroy())
   }
 
-  /** Of all of it that it may send. */
+  /** How much of its whole body it may send. */
   get window(): number {
     return this.#window
   }

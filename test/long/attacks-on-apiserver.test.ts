@@ -13,7 +13,7 @@ import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { clientPair } from '../harness/objects/objects.ts'
 
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
-/** Of the other user: each list has some megabytes. */
+/** Watches of the other user: each list has some megabytes. */
 const WATCHES = 40
 const LISTS_AT_ONCE = 5
 const LISTS = 15
@@ -98,7 +98,7 @@ for (const [name, attack] of corpus) {
         who,
         // No rights at all.
         certificate: who === 'known' ? clientPair(cluster.clientCA, 'attacker') : undefined,
-        control: { nobody: keys, viewer: keys, editor: keys },
+        control: { roleless: keys, viewer: keys, editor: keys },
         secrets: [],
       })
       try {

@@ -1,4 +1,4 @@
-// Answers that their clients do not read keep nothing of the requests that they belong to: heads of up to 1 MiB, for which nobody is charged any more.
+// Answers that their clients do not read keep nothing of the requests that they belong to: heads of up to 1 MiB, for which no user is charged any more.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -39,7 +39,7 @@ export interface UnderAttack {
 interface Answered {
   readonly answered: number
   readonly failed: number
-  /** Of what failed: by status and the beginning of the body, or the error -> how often. */
+  /** What failed: by status and the beginning of the body, or the error -> how often. */
   readonly failures: Readonly<Record<string, number>>
 }
 
@@ -145,7 +145,7 @@ function highestResident(pid: number): number {
   return 1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
 }
 
-/** Of all rows. */
+/** The sum of all rows. */
 function sample(metrics: string, name: string): number {
   const rows = metrics.matchAll(new RegExp(`^portcullis_${name}(?:\\{[^}]*\\})? ([\\d.e+]+)`, 'gm'))
   return Array.from(rows, ([, value]) => Number(value)).reduce((sum, value) => sum + value, 0)

@@ -1,4 +1,4 @@
-// The status of an UpstreamCluster, as the controller writes it: what it says at each moment, by whom it is written, how
+// The status of an UpstreamCluster, as the controller writes it: what it says at each moment, which replica writes it, how
 // often, and what becomes of it while the API server is away. Objects are in memory; clusters and their endpoints are real.
 
 import assert from 'node:assert/strict'
@@ -216,7 +216,7 @@ test('the clocks of a protected cluster: whether they agree, and by how much the
   assert.equal(reasonOf(objects, 'other', 'ClocksAgree'), 'none', 'they are not used')
 })
 
-test('a new cluster becomes Ready once it is in force and an endpoint answers, and says by whom', async () => {
+test('a new cluster becomes Ready once it is in force and an endpoint answers, and says which', async () => {
   const objects = new MemoryObjects()
   put(objects, 'prod')
   const replica = new Replica(objects)

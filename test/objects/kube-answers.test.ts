@@ -17,7 +17,7 @@ import { clientOf, type KubeClient } from '../../src/kube/io/client.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const MIB = 1024 * 1024
-/** What two sockets and undici hold of an answer that nobody reads on. */
+/** What two sockets and undici hold of an answer that is not read on. */
 const UNDERWAY = 8 * MIB
 
 const quiet = (): void => undefined
@@ -330,7 +330,7 @@ test('while one cluster holds all, another one reads whole pages, and a third on
   t.after(() => threadAnswers.give(second, PAGE.bytes))
   assert.equal((await client.list(PODS, '')).items.length, 150)
   assert.deepEqual(limits.slice(1), [200, 100, 100])
-  // Whoever has its share gets no second chance.
+  // A source that has its share is not asked again.
   const hog = await listing(t, 'evil', 1000, limits)
   await assert.rejects(hog.client.list(PODS, ''), NoRoomError)
   assert.equal(limits.length, 5)

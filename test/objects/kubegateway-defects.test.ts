@@ -58,7 +58,7 @@ interface Scene {
   /** A connection of alice. */
   readonly session: ClientHttp2Session
   /** A connection without certificate. */
-  readonly nobody: ClientHttp2Session
+  readonly certless: ClientHttp2Session
   object(spec?: Partial<UpstreamClusterSpec>): UpstreamCluster
 }
 
@@ -70,12 +70,12 @@ async function setUp(endpoints: number, spec: Partial<UpstreamClusterSpec> = {})
   const object: Scene['object'] = (more = {}) => clusterObject(stubs, { clientCA, spec: { ...spec, ...more } })
   const gateway = await startInProcess([object()])
   const session = h2Connect({ port: gateway.port, serverName: HOST, certificate: alice })
-  const nobody = h2Connect({ port: gateway.port, serverName: HOST })
+  const certless = h2Connect({ port: gateway.port, serverName: HOST })
   cleanups.push(...stubs.map((each) => () => each.stop()), gateway.stop, () => {
     session.destroy()
-    nobody.destroy()
+    certless.destroy()
   })
-  return { stubs, stub, gateway, session, nobody, object }
+  return { stubs, stub, gateway, session, certless, object }
 }
 
 function upgradeHead(target: string, fields: readonly string[] = []): string {
@@ -84,14 +84,14 @@ function upgradeHead(target: string, fields: readonly string[] = []): string {
 
 describe('who is who', () => {
   test('Impersonate-Uid: not without a user, and not unless a review allows it (defect 2)', async () => {
-    const { stub, session, nobody } = await setUp(1)
+    const { stub, session, certless } = await setUp(1)
     stub.tokens.set('of-carol', { username: 'carol', uid: 'uid-of-carol' })
     const token = ['authorization', 'Bearer of-carol']
     const forged = ['impersonate-uid', 'uid-of-admin']
     for (const [client, fields] of [
       [session, forged],
-      [nobody, forged],
-      [nobody, [...token, ...forged]],
+      [certless, forged],
+      [certless, [...token, ...forged]],
     ] as const) {
       assert.equal((await h2Request(client, fields)).status, 400)
     }
@@ -107,8 +107,8 @@ describe('who is who', () => {
     assert.deepEqual(new Set(asked), new Set(['uids', 'users']))
     assert.equal(stub.seen.length, 0, 'nothing was forwarded')
     allowed = ['users', 'uids']
-    assert.equal((await h2Request(nobody, [...token, ...asBob])).status, 200)
-    assert.equal((await h2Request(nobody, token)).status, 200)
+    assert.equal((await h2Request(certless, [...token, ...asBob])).status, 200)
+    assert.equal((await h2Request(certless, token)).status, 200)
     assert.deepEqual(
       stub.seen.map((seen) => seen.values('impersonate-uid')),
       [['uid-of-bob'], ['uid-of-carol']],
@@ -139,10 +139,10 @@ describe('who is who', () => {
   })
 
   test('a token that a review calls wrong is remembered, also when the review says why (defect 8)', async () => {
-    const { stub, nobody } = await setUp(1)
+    const { stub, certless } = await setUp(1)
     const token = ['authorization', 'Bearer expired']
     stub.answerToken = (review) => replyReview(review, { error: 'token expired' })
-    for (let i = 0; i < 5; i++) assert.equal((await h2Request(nobody, token)).status, 401)
+    for (let i = 0; i < 5; i++) assert.equal((await h2Request(certless, token)).status, 401)
     assert.equal(stub.reviews.length, 1)
   })
 
@@ -171,7 +171,7 @@ describe('who is who', () => {
   })
 
   test('the verdict of a deleted cluster about a token does not count for a new one of the same name (defect 8)', async () => {
-    const { stubs, stub, gateway, nobody } = await setUp(2)
+    const { stubs, stub, gateway, certless } = await setUp(2)
     const [, other] = stubs
     assert.ok(other)
     const at = (each: StubUpstream): UpstreamCluster => clusterObject([each], { clientCA })
@@ -179,26 +179,26 @@ describe('who is who', () => {
     stub.tokens.set('of-carol', { username: 'carol' })
     gateway.apply([])
     gateway.apply([at(stub)])
-    assert.equal((await h2Request(nobody, token)).status, 200)
+    assert.equal((await h2Request(certless, token)).status, 200)
     gateway.apply([])
-    assert.equal((await h2Request(nobody, token)).status, 404)
+    assert.equal((await h2Request(certless, token)).status, 404)
     gateway.apply([at(other)])
-    assert.equal((await h2Request(nobody, token)).status, 401)
+    assert.equal((await h2Request(certless, token)).status, 401)
     assert.deepEqual([other.reviews.length, other.seen.length], [1, 0])
   })
 
   test('all endpoints unhealthy: 503 with a token, known or not, never 401 (defect 15)', async () => {
-    const { stub, nobody } = await setUp(1, { healthCheck: { intervalSeconds: 0.05, unhealthyThreshold: 1 } })
+    const { stub, certless } = await setUp(1, { healthCheck: { intervalSeconds: 0.05, unhealthyThreshold: 1 } })
     const known = ['authorization', 'Bearer of-carol']
     stub.tokens.set('of-carol', { username: 'carol' })
-    assert.equal((await h2Request(nobody, known)).status, 200)
+    assert.equal((await h2Request(certless, known)).status, 200)
     stub.healthy = false
     const refused = await waitFor('the endpoint to be out', async () => {
-      const answer = await h2Request(nobody, known)
+      const answer = await h2Request(certless, known)
       assert.notEqual(answer.status, 401)
       return answer.status === 503 && answer
     })
-    const unknown = await h2Request(nobody, ['authorization', 'Bearer of-dave'])
+    const unknown = await h2Request(certless, ['authorization', 'Bearer of-dave'])
     assert.equal(unknown.status, 503)
     for (const { head } of [refused, unknown]) assert.deepEqual(valuesOf(head, 'retry-after'), [])
     assert.equal(stub.reviews.length, 1)
@@ -487,7 +487,7 @@ async function handshakeBehind(port: number, preface: string | Buffer): Promise<
   return outcome
 }
 
-/** Every token is somebody's, and everybody may act as everybody. */
+/** Every token is valid, and every user may impersonate every other. */
 function answerReviews({ path, message, response }: SeenHttp1): void {
   const chunks: Buffer[] = []
   message.on('data', (chunk: Buffer) => chunks.push(chunk))

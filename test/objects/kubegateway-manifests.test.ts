@@ -47,7 +47,7 @@ describe('the embedded API server', () => {
       if (errors.length > 0) return
       const told = String(answer.headers['warning'] ?? '')
       for (const path of warnings) {
-        // Of fields that the schema does not know it says as much as a kube-apiserver.
+        // About fields that the schema does not know it says as much as a kube-apiserver.
         assert.ok(told.includes(`"${path}: `) || told.includes(`unknown field \\"${path}\\"`), `${path} in ${told}`)
       }
       assert.equal(told.split('299 - ').length - 1, warnings.length, told)

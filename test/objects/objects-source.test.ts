@@ -343,7 +343,7 @@ test('a Secret that is missing, appears, breaks and goes: the cluster follows it
   server.put(cluster('a', { secret: 't' }))
   assert.equal((await other).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key more'))
   assert.ok(pem.checks > checks)
-  // `t` was there before anybody named it, and is read then.
+  // `t` was there before an UpstreamCluster named it, and is read then.
   assert.ok(server.gets.includes('Secret ns/t'))
   assert.ok(!server.gets.includes('Secret ns/unrelated'))
 })

@@ -1,5 +1,5 @@
 // `protect why` and `scale why` read a pod with the credential of its UpstreamCluster: by the rule for which UpstreamClusters a Secret is
-// released to, as the gateway. Otherwise whoever may edit one object had the tokens that whoever runs the command may read.
+// released to, as the gateway. Otherwise a user who may edit one object had the tokens that the user of the command may read.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -44,7 +44,7 @@ interface Told {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** The pod by UpstreamCluster `evil`, whose editor has named a Secret and servers of his own. @returns how, or why not */
+/** The pod by UpstreamCluster `evil`, whose editor has named a Secret and other servers. @returns how, or why not */
 async function read({ namespace = 'portcullis-system', name = 'prod', annotations = {}, labels = {} }: Told) {
   tokens.length = 0
   const objects = new MemoryObjects()

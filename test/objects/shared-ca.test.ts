@@ -1,4 +1,4 @@
-// The CA that replicas share through the API server of the objects: whoever comes first, or together, or late, all have one.
+// The CA that replicas share through the API server of the objects: whether they come first, together or late, all have one.
 
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
@@ -31,7 +31,7 @@ const quiet = (): void => undefined
 let objects: MemoryObjects
 let warnings: string[]
 let dirs: string[]
-/** Of lines that name a Secret, as they are written. */
+/** The log lines that name a Secret, as they are written. */
 let namedSecrets: unknown[]
 let log: Logger
 
@@ -113,7 +113,7 @@ test('the CA of a gateway from before becomes that of all; another replica gives
   for (const dir of [first, second]) ensureServingCertificate(dir)
   const trusted = pairIn(first)
   const leaf = pairIn(first, 'tls')
-  // Put there by somebody, of another CA.
+  // Put there by an administrator, of another CA.
   const foreign = issueCertificate(createCA({ commonName: 'theirs' }), { commonName: 'admin', usage: 'client' })
   writeKeyPair(servingPkiDir(second), 'admin', foreign)
   await shareCA(objects, caIn(first), log)

@@ -300,7 +300,7 @@ test('a grace period that no date can hold, or a negative one, ends as any other
   const longest = 2 ** 31 - 1
   assert.equal(await endingOf(9e15), longest)
   assert.equal(await endingOf(9e15, 1e18), longest)
-  // Nobody asks for these, but the controller that removes what has lost its owner.
+  // Only the controller that removes what has lost its owner asks for these.
   const metadata = { name: 'orphan', ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: 'gone' }] }
   const spec = { nodeName: 'tiny-node-1', containers: [], terminationGracePeriodSeconds: 9e15 }
   assert.equal((await ask(pods, { method: 'POST', body: { metadata, spec } })).status, 201)
@@ -476,7 +476,7 @@ test('the kubectl of this machine is content', { skip: hasKubectl() ? false : 'n
   }
   assert.match(await run('version'), /Server Version: v1\.36/)
   assert.match(await run('auth whoami'), /Ädmin \/ one, 100%/)
-  // Nobody sends heartbeats here: on a busy machine it may be past its time.
+  // No heartbeats are sent here: on a busy machine it may be past its time.
   assert.match(await run('get nodes'), /tiny-node-1 +(Not)?Ready +worker/)
   assert.match(await run('get pods -n shop'), /web-\w+-\w+ +1\/1 +Running/)
   assert.match(await run('api-resources'), /deployments +deploy +apps\/v1/)

@@ -1,4 +1,4 @@
-// In which order the parts of a gateway stop. Each place matters: who answers, who hands over, who writes last.
+// In which order the parts of a gateway stop. Each place matters: what answers, what hands over, what writes last.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

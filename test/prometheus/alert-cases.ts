@@ -59,7 +59,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   PortcullisErrorBudgetBurnFast: {
     fires: failing('errors-fast', 24),
     as: { cluster: 'errors-fast' },
-    // Of few requests, one is not an incident.
+    // One failure among few requests is not an incident.
     silent: {
       ...failing('errors-some', 0.5),
       [requests('errors-few')]: grows(0.2),
@@ -279,7 +279,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
       'portcullis_ppr_source_list_length{instance="i"}': ON,
     },
     as: { instance: 'i' },
-    // Nobody has asked for protection.
+    // No UpstreamCluster asks for protection.
     silent: {
       'portcullis_ppr_following{instance="i"}': OFF,
       'portcullis_ppr_source_list_length{instance="i"}': OFF,

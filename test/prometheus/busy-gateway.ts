@@ -327,7 +327,7 @@ function autoscalerStatus(): [readonly string[], Buffer] {
   return [[...head, 'content-length', String(body.length)], body]
 }
 
-/** Somebody looks at what comes. */
+/** A tap shows what comes. */
 async function watchTap(adminPort: number, signal: AbortSignal): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${adminPort}/api/v1/tap?cluster=prod`, { signal })
   for await (const _ of answer.body ?? []) if (signal.aborted) return

@@ -18,7 +18,7 @@ const clientCA = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice')
 const PODS = '/api/v1/namespaces/default/pods'
 const MIB = 1024 * 1024
-/** What the windows of HTTP/2 and sockets hold of an answer that nobody reads on. */
+/** What the windows of HTTP/2 and sockets hold of an answer that is not read on. */
 const UNDERWAY = 8 * MIB
 
 const cleanups: (() => Promise<void> | void)[] = []

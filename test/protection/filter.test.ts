@@ -17,7 +17,7 @@ const clientCA = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice')
 const PODS = '/api/v1/namespaces/default/pods'
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'
-/** Of no pod. */
+/** No pod has it. */
 const NO_POD_UID = '00000000-0000-0000-0000-000000000000'
 
 const cleanups: (() => Promise<void> | void)[] = []

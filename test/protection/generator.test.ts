@@ -153,7 +153,7 @@ class World {
     }
   }
 
-  /** Tried until nobody is faster. */
+  /** Tried until no other writer is faster. */
   async change(kind: ResourceKind, name: string, how: (object: Json) => void, subresource?: 'status'): Promise<void> {
     await waitFor(`a change of ${name}`, async () => {
       const object = structuredClone(await this.client.get(kind, { namespace: 'shop', name })) as Json
@@ -205,7 +205,7 @@ test('a protector lives as long as its workload does (G1)', async () => {
     object.spec.replicas = 20
   })
   await world.protector('deployment-workload', 14)
-  // Deleted by somebody, it stays and still does its work.
+  // Deleted by a user, it stays and still does its work.
   await world.delete(POD_PROTECTORS, 'deployment-workload')
   await world.change(DEPLOYMENTS, 'workload', (object) => {
     object.spec.replicas = 10
@@ -379,7 +379,7 @@ test('a protector outlives a workload that was erased', async () => {
   world.generate()
   await world.deploy('www')
   await world.protector('deployment-www', 3)
-  // As when etcd loses it: nobody is asked.
+  // As when etcd loses it: no finalizer runs.
   world.election.leads = false
   await world.change(DEPLOYMENTS, 'www', (object) => {
     object.metadata.finalizers = []

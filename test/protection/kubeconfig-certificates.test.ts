@@ -15,11 +15,11 @@ import { waitFor } from '../harness/wait.ts'
 test('both have the expiry of their client certificates, a warning, and the result of the last reading', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-kubeconfigs-'))
   const ca = createCA({ commonName: 'workers' })
-  // Of a month; a day is left.
+  // It is valid for a month; a day is left.
   const notBefore = new Date(Date.now() - 29 * 86_400_000)
   const cert = issueCertificate(ca, { commonName: 'portcullis', usage: 'client', notBefore, days: 30 })
   const user = { cert }
-  // Nobody is there: what the files say is known nevertheless.
+  // No server is there: what the files say is known nevertheless.
   const server = 'https://127.0.0.1:1'
   const [core, workloads] = ['core', 'workloads'].map((name) =>
     writeKubeconfig(join(dir, name), { server, ca: ca.certPem, user }),

@@ -168,7 +168,7 @@ test('what needs no quota: unmatched, terminating, unready, still unavailable; t
     requestOf('d', ageOf(10)),
     requestOf('e', ageOf(650)),
     requestOf('f', { ready: false, criterion: 'Running' }),
-    // It may be available before it is deleted: it is in no count yet, and nobody may be missing.
+    // It may be available before it is deleted: it is in no count yet, and none may be missing.
     requestOf('g', ageOf(590)),
     requestOf('h', { ...ageOf(1), labels: { app: 'low' } }),
   ])
@@ -345,11 +345,11 @@ test('a 404 that names no PodProtector does not count: the server may not be an 
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
-  const nobody = statusErrorOf(404, '<html>404</html>', '')
-  store.faults.push(nobody)
+  const notFound = statusErrorOf(404, '<html>404</html>', '')
+  store.faults.push(notFound)
   assert.deepEqual(pick(await reviewOne(ledger, requestOf('a'))), ['Error', false])
-  // After a write without an answer it is read first, perhaps before anybody asks again.
-  const read = mock.method(store, 'get', () => Promise.reject(nobody))
+  // After a write without an answer it is read first, perhaps before the next request.
+  const read = mock.method(store, 'get', () => Promise.reject(notFound))
   store.faults.push('lost')
   assert.deepEqual(pick(await reviewOne(ledger, requestOf('b'))), ['Error', false])
   assert.deepEqual(pick(await reviewOne(ledger, requestOf('c'))), ['Error', false])

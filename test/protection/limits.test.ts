@@ -1,4 +1,4 @@
-// Deletions of protected pods at limits of the gateway's own: refused whatever the failure policy says, and each for whoever asks.
+// Deletions of protected pods at limits of the gateway's own: refused whatever the failure policy says, and each counted for its user.
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, mock, test } from 'node:test'
@@ -70,7 +70,7 @@ describe('clientConfig.qps', () => {
         const answer = await scene.send(method, path)
         assert.equal(answer.status, 429, `${method} ${path}: ${answer.body}`)
         assert.match(valuesOf(answer.head, 'retry-after').join(), /^[1-4]$/)
-        // Whose share it is: of the user, not of all deletions.
+        // The share is that of the user, not of all deletions.
         assert.match(
           messageOf(answer),
           /^too many reads of pods for cluster "prod\.example\.com" because of user "alice" of cluster "prod\.example\.com": /,

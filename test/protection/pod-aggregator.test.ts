@@ -323,7 +323,7 @@ test('nothing is written while nothing changes', async (t) => {
   const writes = core.writes.length
   for (let i = 0; i < 20; i++) worker.put(PODS, { ...pod('a'), annotated: i })
   worker.bookmark(PODS)
-  // Somebody else writes the protector: it is looked at, and left alone.
+  // Another client writes the protector: it is looked at, and left alone.
   core.put(POD_PROTECTORS, { ...protector(), metadata: { name: 'web', namespace: 'default', labels: { a: 'b' } } })
   await quiet(reconciled)
   assert.equal(core.writes.length, writes)
@@ -576,7 +576,7 @@ test('a replica that is not leader holds nothing and writes nothing; it begins w
   worker.put(PODS, pod('a'))
   await summed(core, 1, 1, 1)
   election.lapse()
-  // Before anybody has told it.
+  // Before a watch has told it.
   worker.put(PODS, pod('b'))
   await quiet(reconciled)
   assert.deepEqual(sums(core), [1, 1, 1])
@@ -654,7 +654,7 @@ test('a cell with events stays fresh; a silent one is marked, and unmarked at it
   core.put(POD_PROTECTORS, protector({ minAvailable: 2 }))
   await quiet(reconciled)
   await waitFor('the mark', () => cellOf(core)?.stale === true)
-  // From then on, whoever writes the protector does not make it fresh.
+  // From then on, another writer of the protector does not make it fresh.
   core.put(POD_PROTECTORS, protector({ minAvailable: 3 }))
   await quiet(reconciled)
   assert.equal(cellOf(core)?.stale, true)

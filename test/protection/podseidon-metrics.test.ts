@@ -62,7 +62,7 @@ const PODSEIDON: readonly (readonly [name: string, type: string, ...labels: stri
   ['worker_reconcile', 'histogram', 'worker', 'error'],
   ['worker_queue_length', 'gauge', 'worker'],
   ['healthck_failure', 'counter', 'check', 'error'],
-  // Of the client; not its rate limiter and its cache of transports, which this one does not have.
+  // What the client counts; not its rate limiter and its cache of transports, which this one does not have.
   ['kube_client_requests_total', 'counter', 'code', 'method', 'host'],
   ['kube_client_request_duration_seconds', 'histogram', 'verb', 'host'],
   ['kube_client_request_size_bytes', 'histogram', 'verb', 'host'],

@@ -83,7 +83,7 @@ let token = ''
 let protection = PROTECTION
 let verdict: (request: ProtectionRequest) => Promise<ProtectionVerdict>
 let pods: Map<string, JsonObject>
-/** Of the same names, in another cluster of the cell. */
+/** Objects of the same names, in another cluster of the cell. */
 let twins: Map<string, JsonObject>
 let covered: (namespace: string) => boolean
 let ready = true

@@ -8,7 +8,7 @@ import { loadCorpus } from '../attacks/corpus.ts'
 
 const PAGE = join(import.meta.dirname, '../attacks/README.md')
 const CVE = /CVE-\d{4}-\d{4,}/g
-/** Of HTTP/2, that everybody who serves it has to know. */
+/** Advisories about HTTP/2 that every implementation of a server has to know. */
 const KNOWN = [
   ...Array.from({ length: 8 }, (_, i) => `CVE-2019-${9511 + i}`),
   'CVE-2023-44487',

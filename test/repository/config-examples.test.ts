@@ -78,13 +78,13 @@ test('the two-user example: pod lists are limited for ordinary users, and not fo
   const flowControl = (user: string, groups: string[], method: string, target: string): string | null =>
     explainRequest(index, { host: 'prod.example.com', method, target, user, groups }, Date.parse('2026-01-01'))
       .flowControl
-  const everybody = ['system:authenticated']
+  const authenticated = ['system:authenticated']
   const pods = '/api/v1/namespaces/shop/pods'
-  assert.equal(flowControl('alice', everybody, 'GET', pods), 'pod-lists')
-  assert.equal(flowControl('system:kube-controller-manager', everybody, 'GET', pods), 'system')
-  assert.equal(flowControl('system:node:a', ['system:nodes', ...everybody], 'GET', pods), 'system')
-  assert.equal(flowControl('alice', everybody, 'GET', `${pods}/web`), 'everyone')
-  assert.equal(flowControl('alice', everybody, 'GET', '/version'), 'everyone')
+  assert.equal(flowControl('alice', authenticated, 'GET', pods), 'pod-lists')
+  assert.equal(flowControl('system:kube-controller-manager', authenticated, 'GET', pods), 'system')
+  assert.equal(flowControl('system:node:a', ['system:nodes', ...authenticated], 'GET', pods), 'system')
+  assert.equal(flowControl('alice', authenticated, 'GET', `${pods}/web`), 'everyone')
+  assert.equal(flowControl('alice', authenticated, 'GET', '/version'), 'everyone')
 })
 
 test('the cluster is found by host name, wildcard, path and as the default', async () => {

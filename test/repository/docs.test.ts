@@ -272,7 +272,7 @@ test('limits.md has every limit of the HTTP/2 engine', () => {
     ...['slabs', 'chunk-queue', 'sender', 'header-frames', 'streams', 'hpack/literals'].flatMap(constantsIn),
   ]
   assert.ok(limits.length > 40, 'the limits are found')
-  // Of a server's streams there is nothing to say to it, windows of requests do not grow, high-water marks have their own rows, and a round or a scratch buffer is no limit.
+  // There is nothing to say to a server about its streams, windows of requests do not grow, high-water marks have their own rows, and a round or a scratch buffer is no limit.
   const none =
     /CLIENT_SIDE_LIMITS\.maxConcurrentStreams|SERVER_LIMITS\.streamWindowGrowthBytes|highWaterBytes|MIN_ROUND|COMPACT_AT|LARGEST_UPDATE_BYTES|MAX_INTEGER|SCRATCH_BYTES/
   assert.deepEqual(

@@ -1,6 +1,6 @@
 // One mechanism for each job. A file under src/ that looks as if it belonged to a family (by its name, the name of a class in it, or its shape) is
 // the family's owner, or is allowed by a decision that says why the owner cannot do it, or stood here before the rule did. Anything else
-// is a second mechanism, and fails. Whoever merges or moves one edits the table: nothing else is needed.
+// is a second mechanism, and fails. A change that merges or moves one edits the table: nothing else is needed.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'

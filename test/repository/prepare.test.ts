@@ -88,7 +88,7 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   program('made-python3', 'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi')
   installed.push(`cp ${bin}/made-python3 ${bin}/python3`)
   program('apt-get', `echo "apt-get $*" >> ${folder}/calls; [ "$1" = install ] && { ${installed.join('; ')}; }; exit 0`)
-  // Whoever runs this test may be root or not.
+  // This test may run as root or not.
   program('sudo', 'exec "$@"')
   program('go', go())
   for (const { folder: crds } of Object.values(CRD_MODULES))

@@ -269,7 +269,7 @@ function echo(port: number, text: string): Promise<string> {
   })
 }
 
-/** Zombies count as ended: whoever adopted them collects them when it likes. */
+/** Zombies count as ended: the process that adopted them collects them when it likes. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -1,4 +1,4 @@
-// Heads that are larger than the next hop takes: the request that is too large is refused, and nobody else's ends. An upstream
+// Heads that are larger than the next hop takes: the request that is too large is refused, and no other request ends. An upstream
 // that behaves as Go's server does (golang.org/x/net/http2, readMetaFrame) ends a connection that brings one.
 
 import assert from 'node:assert/strict'
@@ -94,7 +94,7 @@ async function assertWatching(): Promise<void> {
   assert.ok(upstream.connections.every(({ frames }) => !frames.some(({ type }) => type === h2.GOAWAY)))
 }
 
-/** Of what came for /x, if anything: a head, and no other. */
+/** What came for /x, if anything, is a head and no trailers. */
 function assertNoTrailers(): void {
   const seen = upstream.requests.find(({ head }) => head.includes('/x'))
   if (seen === undefined) return

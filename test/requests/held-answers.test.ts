@@ -189,7 +189,7 @@ describe('the retries of a cluster', () => {
     const { gateway, session, answer, stubs } = await setUp(t)
     gateway.apply([clusterObject([stubs[0]])])
     answer(broken)
-    // Everything breaks, and nobody else can be asked: so often that it would take all there is.
+    // Everything breaks, and no other endpoint can be asked: so often that it would take all there is.
     for (let asked = 0; asked <= MINIMUM_RETRIES; asked += 100) {
       const got = await Promise.all(Array.from({ length: 100 }, () => h2Request(session, [])))
       for (const { status } of got) assert.equal(status, 502)

@@ -70,7 +70,7 @@ async function readSlowly(stream: ClientHttp2Stream | ServerHttp2Stream, tally: 
 /** Writes as much as is taken, each piece with a number of its own. */
 function pump(stream: ClientHttp2Stream | ServerHttp2Stream, totalBytes: number, sent: Tally): void {
   let piece = 0
-  // A server's stream that nobody has read is closed by node:http2 when it has "finished", which may be before its last bytes
+  // An unread stream of a server is closed by node:http2 when it has "finished", which may be before its last bytes
   // are out: RST_STREAM instead of END_STREAM.
   stream.resume()
   const go = (): void => {

@@ -1,5 +1,5 @@
-// Rights before work: of a request to delete pods nothing beyond the head is read, parsed or asked upstream for somebody who may
-// not, or of whom that is not known; and what is read then is small.
+// Rights before work: of a request to delete pods nothing beyond the head is read, parsed or asked upstream for a user who may
+// not, or may not as far as is known; and what is read then is small.
 
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'

@@ -63,7 +63,7 @@ interface Scene extends GuardedGateway {
   nodeCode: number
   /** Whether the ReplicaSet belongs to the Deployment. Default true. */
   owned: boolean
-  /** Of the ReplicaSet; default that of the Deployment. */
+  /** The template of the ReplicaSet; default that of the Deployment. */
   template: Json
   /** `METHOD path`, of all that comes, without reviews. */
   readonly seen: string[]

@@ -131,7 +131,7 @@ test('addresses in slices serve in the place of the server, under its name; 0 re
   assert.deepEqual(a.seen[0]?.values(':authority'), [`127.0.0.1:${seed.port}`])
   assert.match(slices.asked[0]?.path ?? '', /[?&]labelSelector=kubernetes\.io%2Fservice-name%3Dkubernetes(&|$)/)
   assert.equal(slices.asked[0]?.headers.authorization, 'Bearer gateway-token')
-  // Nobody else is impersonated on the way.
+  // No other user is impersonated on the way.
   assert.deepEqual(slices.asked[0]?.headers['impersonate-user'], undefined)
 
   const failed: string[] = []

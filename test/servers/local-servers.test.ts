@@ -1,4 +1,4 @@
-// Servers of UpstreamClusters at addresses of this machine: whoever may edit one object must not reach, through the gateway, what
+// Servers of UpstreamClusters at addresses of this machine: a user who may edit one object must not reach, through the gateway, what
 // trusts this machine. Two guards, each without the other: connections are refused, and the admin listener does not trust what was forwarded.
 
 import assert from 'node:assert/strict'
@@ -37,7 +37,7 @@ const ADDRESSES: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * A gateway with clusters for everybody, one for each server, called c0, c1 ...
+ * A gateway with clusters for every user, one for each server, called c0, c1 ...
  * @param allowed values of --allow-local-servers
  */
 async function start(servers: readonly Server[], allowed: readonly string[], threads?: number): Promise<Started> {

@@ -65,7 +65,7 @@ function get(path = '/api/v1/pods'): Promise<Response> {
   return h2Request(session, [':path', path])
 }
 
-/** Of the addresses in force. */
+/** The health of the addresses in force. */
 async function health(): Promise<Record<string, number>> {
   const found = [
     ...(await gateway.metrics()).matchAll(/^portcullis_endpoint_healthy\{.*endpoint="https:\/\/(.*):\d+"\} (\d)$/gm),

@@ -15,7 +15,7 @@ import { waitFor } from '../harness/wait.ts'
 const HOST = 'prod.example.com'
 const PODS = '/api/v1/namespaces/default/pods'
 const KIB = 1024
-/** Of users; the reserve is an eighth, and the part of the unknown a quarter. */
+/** The bytes for users; the reserve is an eighth, and the part of the unknown a quarter. */
 const CAPACITY = 1024 * KIB
 const HEAD = 64 * KIB
 const clientCA = createCA({ commonName: 'clients of prod' })

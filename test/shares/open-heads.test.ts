@@ -1,4 +1,4 @@
-// Heads that begin, are large, and do not end: what is kept of them is taken from the share of whoever sends them, over all connections, and given
+// Heads that begin, are large, and do not end: what is kept of them is taken from the share of their sender, over all connections, and given
 // back however they end. Others send theirs meanwhile.
 
 import assert from 'node:assert/strict'

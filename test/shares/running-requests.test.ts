@@ -18,7 +18,7 @@ const clientCA = createCA({ commonName: 'clients of prod' })
 const PODS = '/api/v1/namespaces/default/pods'
 const HELD = `${PODS}/held`
 const WATCH = `${PODS}?watch=true`
-/** Of each limit in these tests; the reserve is 2, and the part of the unknown 4. */
+/** Each limit in these tests; the reserve is 2, and the part of the unknown 4. */
 const CAPACITY = 16
 
 const cleanups: (() => Promise<void> | void)[] = []
@@ -30,7 +30,7 @@ interface Scene {
   readonly gateway: InProcessGateway
   readonly upstream: StubUpstream
   readonly held: SeenRequest[]
-  /** A connection of a user, or of nobody. */
+  /** A connection of a user, or an unauthenticated one. */
   connect(user: string, localAddress?: string): ClientHttp2Session
 }
 

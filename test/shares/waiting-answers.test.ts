@@ -1,4 +1,4 @@
-// Answers that their clients do not take are charged to whoever asked: what one leaves is bounded, and others read on beside.
+// Answers that their clients do not take are charged to the user who asked: what one user leaves is bounded, and others read on meanwhile.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ const PIECE = Buffer.alloc(64 * KIB, 'x')
 const BODY_BYTES = 16 * MIB
 const VICTIM_BYTES = 2 * MIB
 const WATCH_BYTES = 100 * KIB
-/** Of answers; others have BODY_BYTES. */
+/** How long some answers are; others have BODY_BYTES. */
 const BYTES: readonly [string, number][] = [
   ['watch', WATCH_BYTES],
   ['small', KIB],
@@ -82,7 +82,7 @@ async function readsAsVictim(gateway: InProcessGateway): Promise<void> {
   }
 }
 
-/** Nobody reads what it asks for: the gateway may send what the windows allow, and no more. */
+/** Its answers are not read: the gateway may send what the windows allow, and no more. */
 async function fill(gateway: InProcessGateway): Promise<ClientHttp2Session[]> {
   const certificate = clientPair(clientCA, 'hog')
   const sessions = [1, 2].map(() =>
@@ -177,7 +177,7 @@ test('what is sent to a client over an upgraded connection is charged as well', 
   const exec =
     'POST /api/v1/namespaces/default/pods/web/exec?command=sh HTTP/1.1\r\n' +
     `Host: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n`
-  // Upstream sends it back, and nobody reads it.
+  // Upstream sends it back, and it is not read.
   const echoed = Buffer.concat([Buffer.from(exec), Buffer.alloc(BODY_BYTES)])
   const sockets = Array.from({ length: 16 }, () => unreadHttp1(gateway, clientPair(clientCA, 'hog'), echoed))
   await waitFor('some that are ended', async () => (await limited(gateway)) > 0)

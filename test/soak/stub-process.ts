@@ -14,7 +14,7 @@ const MS_BETWEEN_EVENTS = 50
 
 const stub = await startStub(Number(process.argv[2]))
 stub.answer = (request) => {
-  stub.seen.length = 0 // nobody looks, and it would grow
+  stub.seen.length = 0 // not used here, and it would grow
   if (request.stream.destroyed) return
   if (request.method !== 'GET') echo(request)
   else if (request.path.includes('watch=1')) void watch(request)

@@ -1,5 +1,5 @@
 // Two thousand clients that come at once, or come back at once after an apiserver or the gateway was restarted: client-go's own
-// reflectors, each with a TLS connection of its own. Nobody is lost, nobody does the work twice, and who was there goes on.
+// reflectors, each with a TLS connection of its own. No client is lost, none does the work twice, and those that were there go on.
 
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
@@ -12,7 +12,7 @@ import { allWatching, STORM_HOST, STORM_PATH, StormWorld } from '../harness/stor
 import { waitFor } from '../harness/wait.ts'
 
 const CLIENTS = 2_000
-/** Of those who come one after the other: enough to keep the gateway busy. */
+/** Clients at once, of those that come one after the other: enough to keep the gateway busy. */
 const AT_ONCE = 16
 /** What a storm may cost of what the same work costs in turns: the goal for the time, which is the CPU's where it has nothing else to do. */
 const MOST_CPU = 1.3
@@ -46,7 +46,7 @@ function establishedReads(t: TestContext): SteadyReads {
 }
 
 /** Every client has a watch, and the storm left none behind upstream. */
-async function assertNobodyLost(stats: CrowdStats): Promise<void> {
+async function assertNoneLost(stats: CrowdStats): Promise<void> {
   assert.equal(stats.watching, stats.clients, `without a watch: ${stats.missing}`)
   await waitFor('as many watches upstream as clients', async () => {
     const { watching } = await world.upstream.command('stats')
@@ -77,7 +77,7 @@ test('clients that come in turns are what storms are compared with', PATIENT, as
   inTurns = cpuSeconds(pid) - before
   report(t, 'in turns', stats, inTurns)
   t.diagnostic(`${((residentBytes(pid) - memory) / CLIENTS / 1024).toFixed(0)} KiB of memory for each`)
-  await assertNobodyLost(stats)
+  await assertNoneLost(stats)
   assert.deepEqual([stats.handshakes, stats.lists, stats.watches], [CLIENTS, CLIENTS, CLIENTS])
 })
 
@@ -95,11 +95,11 @@ test('an apiserver restarts: every client lists again on the connection that it 
   await waitFor('reads as before', () => reads.whole > whole + 100)
   const stats = await crowd.command('stats')
   report(t, 'apiserver restarted', stats, cpuSeconds(pid) - before)
-  await assertNobodyLost(stats)
+  await assertNoneLost(stats)
   assert.equal(stats.handshakes, 0)
   await reads.stop()
   t.diagnostic(`established user: ${JSON.stringify(reads.failures())}`)
-  // While it is away: what had been sent to it, and what nobody can be asked for. Then lists are let in one after the other.
+  // While it is away: what had been sent to it, and what no server can be asked for. Then lists are let in one after the other.
   assertAnswered(stats, /^(list|watch) (200|429 Retry-After \d+|502|503( Retry-After \d+)?)$|^watch ended/)
   assert.deepEqual(
     reads.failures().filter(([outcome]) => !/^(429|502|503|cut off)$/.test(outcome)),
@@ -117,7 +117,7 @@ test('the gateway is killed and starts again: one handshake for each client', PA
   const stats = await allWatching(crowd)
   const seconds = cpuSeconds(pid) - before
   report(t, 'gateway killed', stats, seconds)
-  await assertNobodyLost(stats)
+  await assertNoneLost(stats)
   assertAnswered(stats, BACK_AFTER_RESTART)
   assert.ok(stats.handshakes <= 1.1 * CLIENTS, `${stats.handshakes} handshakes`)
   assert.ok(seconds <= MOST_CPU * inTurns, `${seconds} s of CPU, ${inTurns} s in turns`)
@@ -135,7 +135,7 @@ test('newcomers all at once beside an established user', PATIENT, async (t) => {
   const seconds = cpuSeconds(pid) - before
   await reads.stop()
   report(t, 'newcomers', stats, seconds)
-  await assertNobodyLost(stats)
+  await assertNoneLost(stats)
   assertAnswered(stats, AT_THE_DOOR)
   assert.deepEqual(reads.failures(), [])
   assert.ok(stats.handshakes <= 1.1 * CLIENTS, `${stats.handshakes} handshakes`)

@@ -1,4 +1,4 @@
-// Whose taps count for whom: only other replicas may ask on behalf of somebody else.
+// Which user a tap is counted for: only other replicas may ask on behalf of another user.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -41,7 +41,7 @@ async function sixTaps(user: AdminUser): Promise<number[]> {
   return codes
 }
 
-test('a user has four taps, for whomever they say to be; a replica asks for many users', async () => {
+test('a user has four taps, whatever name it is for; a replica asks for many users', async () => {
   assert.deepEqual(await sixTaps({ name: 'viewer', groups: [] }), [200, 200, 200, 200, 429, 429])
   assert.deepEqual(await sixTaps(TOKEN_FILE_USER), [200, 200, 200, 200, 200, 200])
 })

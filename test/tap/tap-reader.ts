@@ -10,7 +10,7 @@ export interface TapReader {
   /** The bytes of the stream as text. */
   text(): string
   requests(): TapEvent[]
-  /** Of the lines `dropped`. */
+  /** The sum of the lines `dropped`. */
   dropped(): number
   /** Resolves with the first event that satisfies `matches`. */
   shown(what: string, matches: (event: TapEvent) => boolean): Promise<TapEvent>

@@ -144,9 +144,9 @@ test('a watch shows when it is answered, a refused request with who was refused'
   stub.answer = ({ stream }) => stream.respond({ ':status': 200 })
   h2Open(as('watcher'), path('/api/v1/pods?watch=1'))
   await until(gateway, 'by=user', ({ rows }) => rows.some(({ name, requests }) => name === 'watcher' && requests === 1))
-  const nobody = h2Connect({ port: gateway.port })
-  cleanups.push(() => nobody.destroy())
-  await h2Request(nobody, path('/api/v1/pods', 'authorization', 'Bearer wrong'))
+  const unauthenticated = h2Connect({ port: gateway.port })
+  cleanups.push(() => unauthenticated.destroy())
+  await h2Request(unauthenticated, path('/api/v1/pods', 'authorization', 'Bearer wrong'))
   const { rows } = await until(gateway, 'by=address&sort=refused', ({ total }) => total.refused === 1)
   assert.deepEqual(
     rows.map(({ name, refused }) => [name, refused]),

@@ -56,7 +56,7 @@ const STATUS_ERROR = 2
 const SAMPLED = 0x01
 const PARENT_IS_LOCAL = 0x100
 const PARENT_IS_REMOTE = 0x300
-/** Others are `_OTHER`, so that nobody invents values (semconv, http.request.method). */
+/** Others are `_OTHER`, so that clients cannot invent values (semconv, http.request.method). */
 const METHODS: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -234,7 +234,7 @@ function pathOf(target: string): string {
 }
 
 /**
- * The path with placeholders. Few different ones: '' of what is not a resource, and where nobody has said that there is such a resource,
+ * The path with placeholders. Few different ones: '' of what is not a resource, and where no answer has said that there is such a resource,
  * because a client may have invented it.
  */
 function routeOf({ texts, numbers, isResourceRequest, authenticatedMs }: ReadTrace): string {

@@ -1,4 +1,4 @@
-// A thread's time is divided among its users: who asks for little is served before what somebody else has asked for in bulk, however much
+// A thread's time is divided among its users: a user with few requests is served before what another has asked for in bulk, however much
 // of that came first. What counts is whose request is served when, not how long it takes.
 
 import assert from 'node:assert/strict'
@@ -33,7 +33,7 @@ interface World {
   openHttp1(cert: KeyPair): Promise<Http1Client>
 }
 
-/** A gateway whose policies let nobody pass: what a request costs is the gateway's own work. */
+/** A gateway whose policies let no request pass: what a request costs is the gateway's own work. */
 async function setUp(t: TestContext): Promise<World> {
   const served: string[] = []
   const count = ThreadTop.prototype.requestEnded
@@ -98,7 +98,7 @@ describe('light before heavy', () => {
       // Nothing is lost.
       await waitFor('all answers', () => attackers.every((attacker) => heads(attacker) === 1 + STREAMS))
       await victim.end(3)
-      // Who it was is told, and that somebody had to wait.
+      // The log names the user, and that others had to wait.
       assert.match(await world.metrics(), /^portcullis_limited_total\{limit="thread-time",known="true"\} [1-9]/m)
       const { limits } = await world.shares()
       const time = limits.find(({ limit, known }) => limit === 'thread-time' && known)

@@ -60,7 +60,7 @@ async function requestOnce(port: number): Promise<string> {
   }
 }
 
-/** Rejects when nobody listens. */
+/** Rejects when no server listens. */
 function openTcp(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1' }, () => resolve(socket))

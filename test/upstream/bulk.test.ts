@@ -1,4 +1,4 @@
-// Requests of somebody who has many in flight while others are there: on connections on which nobody else waits.
+// Requests of a user with many in flight while others are there: on connections on which no other user waits.
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'

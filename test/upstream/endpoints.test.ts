@@ -377,7 +377,7 @@ describe('a broken connection', () => {
     const response = h2Response(stream)
     await once(stream, 'data')
     begun?.session?.goaway(0)
-    // Whoever answers this PING has the GOAWAY, which was sent before.
+    // An answer to this PING shows that the client has the GOAWAY, which was sent before.
     await new Promise<void>((resolve) => begun?.session?.ping(() => resolve()))
     begun?.session?.socket.destroy()
     assert.notEqual((await response).resetCode, 0)

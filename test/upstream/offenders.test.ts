@@ -1,4 +1,4 @@
-// Requests that end the connection on which they are sent: their sender gets connections of its own, and nobody else's end again.
+// Requests that end the connection on which they are sent: their sender gets connections of its own, and those of others do not end again.
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'

@@ -1,4 +1,4 @@
-// Streams of one endpoint among several sources: who waits gets a share, whoever else waits with how much. Of class `reserved`, for which
+// Streams of one endpoint among several sources: each source that waits gets a share, however much others wait with. Of class `reserved`, for which
 // there are no spare streams (spare.test.ts), so that those with less than their share wait, too.
 
 import assert from 'node:assert/strict'
@@ -52,7 +52,7 @@ function times(pool: SetUp['pool'], source: string, count: number): Exchange[] {
   return Array.from({ length: count }, () => ask(pool, { kind: 'reserved', source, path: `/${source}` }))
 }
 
-/** Answers one request after the other, and says whose came instead, until nobody waits. */
+/** Answers one request after the other, and says whose came instead, until none waits. */
 async function order(up: SetUp): Promise<string[]> {
   const paths: string[] = []
   for (let at = 0; up.pool.describe().classes.reserved.waiting > 0; at++) {
@@ -93,7 +93,7 @@ describe('more wait than may', () => {
     const refusal = waitRefusal(hog.at(-1)?.stream)
     assert.equal(refusal?.limit, 'upstream-requests')
     assert.equal(refusal.held, STREAMS)
-    // Somebody else comes to a full queue.
+    // Another user comes to a full queue.
     const after = times(up.pool, 'bob', 2)
     assert.equal((await hog.at(-4)?.outcome)?.reset, 'overloaded')
     const { waiting } = up.pool.describe().classes.reserved

@@ -1,4 +1,4 @@
-// Spare streams: who holds less than his share is sent at once, however much others hold of what never becomes free.
+// Spare streams: the request of a user who holds less than a share is sent at once, however much others hold of what never becomes free.
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 type SetUp = TestUpstream & TestEndpoint
 
-/** All streams are held by `hog`, and never answered; everybody else is. */
+/** All streams are held by `hog`, and never answered; those of other users are. */
 async function held(kind: RequestKind): Promise<SetUp> {
   const upstream = await startUpstream({ maxConcurrentStreams: STREAMS })
   const endpoint = endpointAt(upstream.port)

@@ -66,7 +66,7 @@ for (const kind of ['unary', 'anonymous'] as const) {
     assert.equal((await early?.outcome)?.reset, 'refused')
     assert.equal(up.pool.describe().classes[kind].waiting, 0)
     assert.equal(up.pool.describe().classes[kind].streams, 64)
-    // Nobody waits any more: the next one that comes when a stream is free gets it.
+    // No request waits any more: the next one that comes when a stream is free gets it.
     up.answer = (request) => reply(request, 200, 'next')
     running[1]?.stream.reset('cancel')
     const [next] = askTimes(up, kind, 1)

@@ -114,7 +114,7 @@ func (o *options) target() (*target, error) {
 		ServerName:         o.host,
 		InsecureSkipVerify: true, // the certificate of a benchmark on loopback
 		NextProtos:         []string{"h2"},
-		// HAProxy's OpenSSL has no ML-KEM: the same key exchange with everybody.
+		// HAProxy's OpenSSL has no ML-KEM: the same key exchange with all proxies.
 		CurvePreferences:            []tls.CurveID{tls.X25519, tls.CurveP256},
 		DynamicRecordSizingDisabled: true,
 	}

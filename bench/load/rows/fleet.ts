@@ -96,7 +96,7 @@ function beside(name: string): string {
   return `${name}, beside the agents`
 }
 
-/** One list, by somebody whom the guard lets pass. */
+/** One list, by a user that the guard lets pass. */
 async function learn(bench: Bench, gateway: Gateway): Promise<void> {
   const client = bench.client(gateway, 'list', ['-connections=1', `-path=${LIST_PATH}`])
   try {

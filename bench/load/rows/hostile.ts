@@ -18,7 +18,7 @@ export interface HostileOptions {
   readonly attacks: readonly string[] | undefined
   /** How long each attack lasts. */
   readonly seconds: number
-  /** Of the gateway: a run for each. */
+  /** Numbers of gateway threads: a run for each. */
   readonly threads: readonly number[]
   /** One that misses is measured so many times, and the median counts. */
   readonly attempts: number

@@ -1,6 +1,6 @@
 // Thousands of clients that arrive, or come back, in the same second: each a client-go reflector with a TLS connection and a client
 // certificate. What it takes until all are watching, against the CPU of the gateway for the same clients one after the other; and what
-// somebody feels who was there before.
+// a client feels that was there before.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -27,7 +27,7 @@ const CROWD = ['taskset', '-c', '1', 'nice', '-n', '10']
 interface Sample {
   /** Until the last one watches: from the command to start, or from when the gateway listens again. */
   readonly seconds: number
-  /** Of the gateway, until then. */
+  /** CPU time of the gateway, until then. */
   readonly cpu: number
   readonly stats: CrowdStats
   readonly bytesEach: number

@@ -45,7 +45,7 @@ function load(bench: Bench, server: Server, options: LoadOptions): Promise<LoadS
   return bench.load(server, { ...options, connections: USERS, streams: 1, seconds: SECONDS })
 }
 
-/** One request of each user, whose tokens nobody has seen. */
+/** One request of each user, whose tokens are new. */
 function first(bench: Bench, server: Server, tokens: string): Promise<LoadSample> {
   return load(bench, server, { identity: 'tokens', tokens, requests: USERS, warmUp: 0 })
 }

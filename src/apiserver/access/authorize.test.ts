@@ -20,7 +20,7 @@ const ALICE = user('alice')
 const VIEWER = user('vera', 'portcullis:viewers')
 const OPS = user('otto', 'ops')
 const BOB = user('bob:with:colons')
-const NOBODY = user('nobody')
+const NO_ROLE = user('nobody')
 const MASTER = user('master', 'system:masters')
 const FAKE_ANONYMOUS: UserInfo = { name: 'system:anonymous', uid: '', groups: ['portcullis:admins'], extra: {} }
 
@@ -72,7 +72,7 @@ const people: readonly [name: string, user: UserInfo | 'anonymous'][] = [
   ['viewer', VIEWER],
   ['ops', OPS],
   ['bob', BOB],
-  ['nobody', NOBODY],
+  ['nobody', NO_ROLE],
   ['master', MASTER],
   ['anonymous', 'anonymous'],
   ['fake', FAKE_ANONYMOUS],
@@ -88,7 +88,7 @@ for (const [attributes, who] of cases) {
 test('messages are those of kube-apiserver', () => {
   const message = (who: UserInfo | 'anonymous', what: Attributes): string => accessForbidden(who, what).message ?? ''
   assert.equal(
-    message(NOBODY, on('list', UC, GROUP)),
+    message(NO_ROLE, on('list', UC, GROUP)),
     `upstreamclusters.proxy.kubegateway.io is forbidden: User "nobody" cannot list resource "upstreamclusters" in API group "proxy.kubegateway.io" at the cluster scope`,
   )
   assert.equal(
@@ -109,7 +109,7 @@ test('messages are those of kube-apiserver', () => {
 test('roles, and flags that are none', () => {
   assert.equal(roleOf(bindings, user('x', 'portcullis:viewers', 'portcullis:admins')), 'admin')
   assert.equal(roleOf(bindings, VIEWER), 'view')
-  assert.equal(roleOf(bindings, NOBODY), undefined)
+  assert.equal(roleOf(bindings, NO_ROLE), undefined)
   for (const bad of ['alice', 'user:', ':x', 'role:x', '', 'user:system:anonymous']) {
     assert.throws(() => roleBindings([bad], []), UserError, bad)
     assert.throws(() => roleBindings([], [bad]), UserError, bad)

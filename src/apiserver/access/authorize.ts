@@ -64,11 +64,11 @@ export function roleBindings(admin: readonly string[], view: readonly string[]):
 
 export function createAuthorizer(bindings: RoleBindings): Authorizer {
   return (user, attributes) => {
-    if (user === 'anonymous' || user.name === ANONYMOUS_USER) return allowedToAnybody(attributes)
+    if (user === 'anonymous' || user.name === ANONYMOUS_USER) return allowedUnauthenticated(attributes)
     const role = roleOf(bindings, user)
     if (role === 'admin') return true
     return (
-      allowedToAnybody(attributes) ||
+      allowedUnauthenticated(attributes) ||
       (user.groups.includes(GROUP_AUTHENTICATED) && allowedToAuthenticated(attributes)) ||
       (role === 'view' && allowedToViewers(attributes))
     )
@@ -94,7 +94,7 @@ export function accessForbidden(user: UserInfo | 'anonymous', attributes: Attrib
   return failure('Forbidden', impersonationForbiddenMessage(who, attributes, ''), details)
 }
 
-function allowedToAnybody(attributes: Attributes): boolean {
+function allowedUnauthenticated(attributes: Attributes): boolean {
   return 'path' in attributes && isReading(attributes) && isBelow(attributes.path, HEALTH_PATHS)
 }
 

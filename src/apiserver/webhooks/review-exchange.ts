@@ -48,7 +48,7 @@ export abstract class ReviewExchange implements StreamEvents {
   /**
    * @param plain the response to a request that is not a review; undefined = the body is awaited
    * @param end there is no body
-   * @param sender an authenticated caller, who pays for the body
+   * @param sender an authenticated caller, the source that is charged for the body
    */
   protected start(plain: HttpAnswer | undefined, end: boolean, timeoutMs: number, sender: string): void {
     if (plain !== undefined) {

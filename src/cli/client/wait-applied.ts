@@ -57,8 +57,8 @@ export async function waitApplied(deps: WaitDeps, cluster: string): Promise<numb
     const look = await lookAt(deps, cluster, alive)
     if (look.invalid !== '') invalidLooks++
     const waiting = look.rows.filter(({ alive, applied }) => alive && !applied)
-    const anybody = look.rows.some(({ alive }) => alive)
-    const done = anybody && waiting.length === 0
+    const anyAlive = look.rows.some(({ alive }) => alive)
+    const done = anyAlive && waiting.length === 0
     if (!done && invalidLooks < MAX_INVALID_LOOKS && now() < deadlineMs) {
       await new Promise((resolve) => setTimeout(resolve, deps.pollMs ?? 250))
       continue
@@ -72,7 +72,7 @@ export async function waitApplied(deps: WaitDeps, cluster: string): Promise<numb
     }
     if (done) return 0
     if (look.invalid !== '') err(`error: generation ${look.generation} of ${cluster} is invalid: ${look.invalid}\n`)
-    else if (!anybody) err(`error: no gateway renews its Lease (${REPLICA_NAMESPACES.join(', ')}); is one running?\n`)
+    else if (!anyAlive) err(`error: no gateway renews its Lease (${REPLICA_NAMESPACES.join(', ')}); is one running?\n`)
     else {
       const names = waiting.map(({ replica }) => replica).join(', ')
       err(`error: generation ${look.generation} of ${cluster} is not in force yet on: ${names}\n`)

@@ -139,7 +139,7 @@ describe('a kubeconfig', () => {
     const away = await fromKubeconfig(config)
     assert.match(away.err, /warning: .*get 401: the cluster does not show it: no answer in time\./)
     assert.equal((await fromKubeconfig(config, { clientCA: async () => '' })).code, 0)
-    // A man in the middle could name his own CA, and impersonate any user.
+    // An attacker in the middle could name another CA, and impersonate any user.
     const unverified = { server: SERVER.server, 'insecure-skip-tls-verify': true }
     const insecure = await fromKubeconfig(kubeconfig(unverified, { token: 'a' }), { clientCA: answer })
     assert.equal(specOf(insecure.documents)['secureServing'], undefined)

@@ -15,7 +15,7 @@ import {
 } from './held-answer.ts'
 
 const JSON_HEAD: HeaderList = [':status', '200', 'content-type', 'application/json']
-const NOBODY = { heldTooLong: () => undefined }
+const NO_HOLDER = { heldTooLong: () => undefined }
 const all: HeldAnswer[] = []
 
 afterEach(() => {
@@ -30,7 +30,7 @@ function recordOf(longRunning = false, isResourceRequest = true): RequestRecord 
   return record
 }
 
-function hold(head: HeaderList, record = recordOf(), holder = NOBODY): HeldAnswer | undefined {
+function hold(head: HeaderList, record = recordOf(), holder = NO_HOLDER): HeldAnswer | undefined {
   const held = holdAnswer(head, record, holder, performance.now())
   if (held !== undefined) all.push(held)
   return held

@@ -21,7 +21,7 @@ export interface Holder {
   heldTooLong(): void
 }
 
-/** Of this thread. */
+/** The bytes held by this thread. */
 let allHeldBytes = 0
 /** All held responses, ordered by deadline: a linked list, so that holding one allocates nothing else. */
 let oldest: HeldAnswer | undefined

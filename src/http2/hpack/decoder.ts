@@ -29,12 +29,12 @@ export const MAX_FIELDS = 4000
 export class HpackDecoder {
   /** Name, value, name, value, ... of the last block when it was DECODED, else empty. The caller may keep it. */
   fields: string[] = []
-  /** Of the last block: how many pseudo-header fields, and which (PSEUDO_METHOD, PSEUDO_PATH, ... of field-rules.ts). */
+  /** How many pseudo-header fields the last block had, and which (PSEUDO_METHOD, PSEUDO_PATH, ... of field-rules.ts). */
   pseudoCount = 0
   pseudoMask = 0
   /** `content-length` of the last block; -1 when there is none, -2 when it is not a number or two contradict each other. */
   contentLength = -1
-  /** Of the last block: the size of its list, as `maxListBytes` counts it. */
+  /** The size of the last block's list, as `maxListBytes` counts it. */
   listBytes = 0
 
   readonly #limit: number

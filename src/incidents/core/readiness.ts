@@ -57,7 +57,7 @@ export interface Readiness {
   deleted: number
   /** Instances without a Node. */
   unregistered: number
-  /** Of the instances without a Node, those older than maxNodeProvisionMs. They are not counted in `unregistered`. */
+  /** Instances without a Node that are older than maxNodeProvisionMs. They are not counted in `unregistered`. */
   longUnregistered: number
 }
 

@@ -53,7 +53,7 @@ export interface PeerCertificate {
   readonly verifyError: string
 }
 
-/** Who pays for work: shared resources are divided among sources. Immutable, and the same object for many requests. */
+/** The source of work, which is charged for it: shared resources are divided among sources. Immutable, and the same object for many requests. */
 export interface Charge {
   /** A user of a cluster, or an address (IPv6: a /64 network); unique, and readable in responses and logs. */
   readonly source: string
@@ -82,7 +82,7 @@ export interface Peer {
   readonly certificate: PeerCertificate | undefined
   /** Its address: pays for unauthenticated and anonymous requests. */
   readonly addressCharge: Charge
-  /** Who pays for the connection: its address, later the most recently authenticated user. */
+  /** The source that is charged for the connection: its address, later the most recently authenticated user. */
   charge: Charge
   /** Accepts no more requests on this connection: GOAWAY, or `Connection: close` on the next response. Running ones finish. */
   drain(): boolean

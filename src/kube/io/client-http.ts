@@ -25,7 +25,7 @@ import type { KubeAccess } from './config-access.ts'
 export interface KubeAccessSource {
   /** For messages that concern no particular request. */
   readonly server: string
-  /** Who pays for the memory of responses while they arrive. Default: the server, as one named by a setting. */
+  /** The source that is charged for the memory of responses while they arrive. Default: the server, as one named by a setting. */
   readonly charge?: Charge
   /** @throws (rejects) an Error for people if there is no server or no credential */
   access(): Promise<KubeAccess>
@@ -108,7 +108,7 @@ export class KubeHttp {
     return this.#source.server
   }
 
-  /** Who pays for the memory of responses while they arrive. */
+  /** The source that is charged for the memory of responses while they arrive. */
   get charge(): Charge {
     return this.#source.charge ?? this.#serverCharge
   }

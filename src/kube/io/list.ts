@@ -10,7 +10,7 @@ import { itemsOf, listPages } from '../core/answers/paged-list.ts'
 
 /** One collection of an API server. Both methods reject with a StatusError, or an Error if there is no response. */
 export interface ResourcePages {
-  /** Who pays for the memory of responses. */
+  /** The source that is charged for the memory of responses. */
   readonly charge: Charge
   page(query: Readonly<Record<string, string>>, limits: AnswerLimits, signal?: AbortSignal): Promise<JsonObject>
   /** Resolves with the response's head. The body fails after `silenceMs` of silence. */

@@ -10,7 +10,7 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
 
-/** Of subjects that can be left out. */
+/** The kinds of subjects that can be left out. */
 export const SUBJECT_KINDS: readonly ResourceKind[] = SUBJECTS.flatMap(({ kinds }) => kinds)
 
 export const SCHEME: readonly ResourceKind[] = [

@@ -7,7 +7,7 @@ interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
   readonly start: StartSubject
 }
 
-/** Of the main thread. */
+/** What the main thread loads of the subjects. */
 export interface LoadedSubjects {
   readonly components: readonly LoadedComponent[]
   readonly led: readonly StartLed[]
@@ -23,7 +23,7 @@ export async function loadSubjects(): Promise<LoadedSubjects> {
   }
 }
 
-/** Of a gateway thread. */
+/** What a gateway thread loads of the subjects. */
 export async function loadFilters(): Promise<readonly CreateFilters[]> {
   return await Promise.all(SUBJECTS.flatMap(({ filters }) => filters?.() ?? []))
 }

@@ -54,7 +54,7 @@ export type ToThread =
   | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
   /** Namespaces in which pods may have a protector; undefined = any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
-  /** Of one subject, for all threads. */
+  /** A message of one subject to all threads. */
   | TopicMessage
   /** Sources blocked after too many failures. */
   | { readonly type: 'blocked'; readonly blocks: readonly Block[] }
@@ -86,7 +86,7 @@ export type FromThread =
   | { readonly type: 'lines'; readonly lines: ThreadLines }
   /** List sizes of a cluster, learned from responses. */
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** Of one subject. */
+  /** A message of one subject to the main thread. */
   | TopicMessage
   /** Deletions that upstream refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }

@@ -61,7 +61,7 @@ export interface ProtectInstallOptions extends ControlPlaneOptions, WebhookTarge
   readonly pollMs?: number
 }
 
-/** Of the eviction that probes the webhook. */
+/** The namespace of the eviction that probes the webhook. */
 const PROBE_NAMESPACE = 'default'
 const NEEDS = 'get, create, update and delete of validatingwebhookconfigurations'
 

@@ -181,7 +181,7 @@ export async function cellFaults(
   }
   // Two clusters may share a cell: one that counts is enough.
   for (const cell of counted) faults.delete(cell)
-  if (counted.size > 0 && !(await isAnybodyAlive(client, nowMs))) {
+  if (counted.size > 0 && !(await isAnyReplicaAlive(client, nowMs))) {
     for (const cell of counted) faults.set(cell, { since: '', message: 'no gateway renews its Lease' })
   }
   return faults
@@ -220,7 +220,7 @@ async function listed(client: ObjectClient): Promise<readonly JsonObject[] | und
 }
 
 /** Also true if Leases may not be read. */
-async function isAnybodyAlive(client: ObjectClient, nowMs: number): Promise<boolean> {
+async function isAnyReplicaAlive(client: ObjectClient, nowMs: number): Promise<boolean> {
   try {
     for (const namespace of REPLICA_NAMESPACES) {
       for (const item of (await client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR)).items) {

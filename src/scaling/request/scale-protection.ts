@@ -214,7 +214,7 @@ interface Said {
   readonly unknown: string
 }
 
-const NOBODY: Said = { against: [], unknown: '' }
+const NOTHING_SAID: Said = { against: [], unknown: '' }
 
 async function askProtectors(
   gate: ProtectionGate,
@@ -225,7 +225,7 @@ async function askProtectors(
 ): Promise<Said> {
   const { protection } = cluster
   if (protection === undefined || protection.excludedNamespaces.has(info.namespace) || !gate.covers(info.namespace))
-    return NOBODY
+    return NOTHING_SAID
   const sets = leavingPods(plan, pods, ({ labels }) => isGuarded(protection, labels))
   const { cell } = protection
   const question = { cell, kind, workload: withoutTemplate(workload), replicas: to, sets, timeoutMs: LEDGER_TIMEOUT_MS }

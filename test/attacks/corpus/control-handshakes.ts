@@ -9,7 +9,7 @@ export const attack: Attack = {
   who: ['known', 'unknown'],
   answers: [],
   run: (target, signal) => {
-    const certificate = target.who === 'known' ? target.control.nobody : null
+    const certificate = target.who === 'known' ? target.control.roleless : null
     return attackConnections(target, signal, { connections: 16, port: target.controlPort, certificate }, (wire) => {
       setImmediate(() => wire.close())
       return {}

@@ -23,7 +23,7 @@ export const attack: Attack = {
   ],
   must: ['400', '401', '403', '413', '415', '429', 'closed'],
   run: (target, signal) => {
-    const certificate = target.who === 'known' ? target.control.nobody : null
+    const certificate = target.who === 'known' ? target.control.roleless : null
     return attackHttp2(target, signal, { port: target.controlPort, certificate }, (connection) => {
       const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
       const post = request(head(target, 'POST', path, 'content-type', 'application/yaml'), 0)

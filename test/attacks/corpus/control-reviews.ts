@@ -26,7 +26,7 @@ export const attack: Attack = {
     'GOAWAY PROTOCOL_ERROR',
   ],
   run: (target, signal) => {
-    const certificate = target.who === 'known' ? target.control.nobody : null
+    const certificate = target.who === 'known' ? target.control.roleless : null
     return attackHttp2(target, signal, { port: target.controlPort, certificate }, (connection) => {
       const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
       const post = request(head(target, 'POST', path, 'content-type', 'application/json'), 0)

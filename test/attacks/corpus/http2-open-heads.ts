@@ -4,7 +4,7 @@ import * as h2 from '../../harness/frames/h2-frames.ts'
 import type { Attack } from '../attack.ts'
 import { attackHttp2, head } from '../wire/http2.ts'
 
-/** Of 16 KiB; together a little less than --max-header-bytes. */
+/** Frames of 16 KiB; together a little less than --max-header-bytes. */
 const FRAMES = 60
 
 export const attack: Attack = {

@@ -1,4 +1,4 @@
-// Frames of types that nobody has defined.
+// Frames of types that no RFC defines.
 
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import type { Attack } from '../attack.ts'

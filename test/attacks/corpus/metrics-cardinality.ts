@@ -1,4 +1,4 @@
-// Methods, resources, groups and user agents that nobody has, each another one.
+// Methods, resources, groups and user agents that do not exist, each another one.
 
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import type { Attack } from '../attack.ts'

@@ -1,4 +1,4 @@
-// PROXY headers of somebody who is no load balancer, at a port for load balancers and at one without.
+// PROXY headers from a peer that is not a load balancer, at a port for load balancers and at one without.
 
 import type { Attack } from '../attack.ts'
 import { fromIpv4 } from '../wire/addresses.ts'

@@ -1,4 +1,4 @@
-// PROXY headers that a load balancer passes on to the gateway as somebody has made them: wrong lengths, floods of TLVs, no end.
+// PROXY headers that a load balancer passes on to the gateway as an attacker has made them: wrong lengths, floods of TLVs, no end.
 
 import type { Attack } from '../attack.ts'
 import { fromIpv4, proxyHeader } from '../wire/addresses.ts'
@@ -8,7 +8,7 @@ const CLIENT = 0xc6336409
 /** As many empty TLVs as a header has room for, and one of 65,000 bytes. */
 const MANY_TLVS = fromIpv4(CLIENT, Buffer.from('ee0000'.repeat(21_840), 'hex'))
 const LARGE_TLV = fromIpv4(CLIENT, Buffer.concat([Buffer.from([0xee, 0xfd, 0xe8]), Buffer.alloc(65_000)]))
-/** Of a checksum, which does not fit. */
+/** TLVs of a checksum, which does not fit. */
 const CHECKSUMS = fromIpv4(CLIENT, Buffer.from('03000400000000'.repeat(9_000), 'hex'))
 
 const HEADERS: readonly Buffer[] = [

@@ -1,4 +1,4 @@
-// Queries of a megabyte, refused before anybody is asked.
+// Queries of a megabyte, refused before a review is sent.
 
 import type { Attack } from '../attack.ts'
 import { attackHttp2, closedLoop, head, request } from '../wire/http2.ts'

@@ -1,4 +1,4 @@
-// Protocols that nobody speaks, as many as a ClientHello has room for; and none at all.
+// Unknown protocols, as many as a ClientHello has room for; and none at all.
 
 import type { Attack } from '../attack.ts'
 import { EXTENSIONS, madeClientHello } from '../wire/client-hello.ts'

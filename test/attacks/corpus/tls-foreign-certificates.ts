@@ -9,7 +9,7 @@ export const attack: Attack = {
   who: ['unknown'],
   answers: ['401', '403', '200'],
   run: (target, signal) => {
-    const certificate = target.control.nobody
+    const certificate = target.control.roleless
     return attackHttp2(target, signal, { connections: 16, certificate }, (connection) => {
       const get = request(head(target, 'GET', SMALL_PATH))
       const pieces = [connection.batch(1, get)]

@@ -1,4 +1,4 @@
-// Sessions to resume that nobody has issued: tickets of TLS 1.2 and keys of TLS 1.3, as many as a ClientHello has room for.
+// Sessions to resume that were never issued: tickets of TLS 1.2 and keys of TLS 1.3, as many as a ClientHello has room for.
 
 import type { Attack } from '../attack.ts'
 import { EXTENSIONS, madeClientHello } from '../wire/client-hello.ts'

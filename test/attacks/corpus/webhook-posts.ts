@@ -1,4 +1,4 @@
-// Reviews that nobody has asked for, to the webhook of pod protection.
+// Unrequested reviews, to the webhook of pod protection.
 
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import type { Attack } from '../attack.ts'
@@ -26,7 +26,7 @@ export const attack: Attack = {
   ],
   must: ['401', '403', '404', '400', '429', 'closed'],
   run: (target, signal) => {
-    const certificate = target.who === 'known' ? target.control.nobody : null
+    const certificate = target.who === 'known' ? target.control.roleless : null
     return attackHttp2(target, signal, { port: target.webhookPort, certificate }, (connection) => {
       const post = request(head(target, 'POST', `/${target.host}`, 'content-type', 'application/json'), 0)
       return closedLoop(connection, 20, (stream) =>

@@ -6,7 +6,7 @@ import type { Asked } from './calls.ts'
 
 const MIB = 1024 * 1024
 const PIECE = 64 * 1024
-/** SETTINGS_MAX_FRAME_SIZE, as long as nobody says otherwise. */
+/** SETTINGS_MAX_FRAME_SIZE, unless a SETTINGS frame says otherwise. */
 const FRAME_BYTES = 16_384
 /** What is without an end ends here, all the same: no test fills the machine. */
 const ENDLESS_BYTES = 400 * MIB
@@ -18,10 +18,10 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 export interface Answering {
   readonly asked: Asked
   head(status: number, fields?: Readonly<Record<string, string>>): void
-  /** Resolves with false when nobody takes it any more. */
+  /** Resolves with false when the client takes no more of it. */
   write(bytes: Buffer | string): Promise<boolean>
   end(bytes?: Buffer | string): void
-  /** Of HTTP/2. */
+  /** The stream of HTTP/2. */
   readonly stream: number
   /** On the connection itself. Same result as `write`. */
   raw(bytes: Buffer | string): Promise<boolean>
@@ -226,7 +226,7 @@ function continuations(stream: number, field: readonly [string, string]): Buffer
   return piece(frame(CONTINUATION, 0, stream, payload))
 }
 
-/** The same again and again. Resolves with false when nobody takes it any more. */
+/** The same again and again. Resolves with false when the client takes no more of it. */
 async function pour(a: Answering, bytes: Buffer, total = ENDLESS_BYTES): Promise<boolean> {
   for (let sent = 0; sent < total; sent += bytes.length) if (!(await a.write(bytes))) return false
   return true

@@ -27,7 +27,7 @@ export interface Provocation {
 
 export interface CallKind {
   readonly name: string
-  /** Of its cluster, beside servers and credentials. */
+  /** The rest of its cluster's spec, without servers and credentials. */
   readonly spec?: Partial<UpstreamClusterSpec>
   /** An object that makes the gateway ask, by the path of its collection. */
   object?(cluster: string): readonly [collection: string, object: object]

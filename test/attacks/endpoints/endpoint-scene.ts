@@ -123,7 +123,7 @@ function residentBytes(pid: number): number {
   return 1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
 }
 
-/** Of all rows. */
+/** The sum of all rows. */
 function sample(metrics: string, name: string): number {
   const rows = metrics.matchAll(new RegExp(`^portcullis_${name}(?:\\{[^}]*\\})? ([\\d.e+]+)`, 'gm'))
   return Array.from(rows, ([, value]) => Number(value)).reduce((sum, value) => sum + value, 0)

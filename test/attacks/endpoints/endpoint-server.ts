@@ -11,7 +11,7 @@ type RequestListener = (request: Http2ServerRequest, response: Http2ServerRespon
 
 export interface EndpointServer {
   readonly port: number
-  /** Of all connections. */
+  /** The sockets of all connections. */
   readonly sockets: ReadonlySet<TLSSocket>
 }
 

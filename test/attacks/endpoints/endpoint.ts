@@ -19,7 +19,7 @@ import { honest } from './honest.ts'
 const LOWEST_PRIORITY = 19
 /** Between two requests of a client. */
 const BETWEEN_MS = 50
-/** Of an answer; the client takes no more of it. */
+/** The client takes no more of an answer. */
 const MOST_TAKEN_BYTES = 4 * 1024 * 1024
 const IMPATIENT_MS = 2_000
 
@@ -27,7 +27,7 @@ let answer: AnswerKind | undefined
 /** Answers of each kind of call since the last order. */
 const answered = new Map<string, number>()
 const servers: EndpointServer[] = []
-/** Of them, by kind of call. */
+/** Their ports, by kind of call. */
 const ports: Record<string, number> = {}
 let attack = new AbortController()
 let number = 0

@@ -12,7 +12,7 @@ import type { EndpointCommand, EndpointReport } from './endpoint-messages.ts'
 const PROGRAM = join(import.meta.dirname, 'endpoint.ts')
 
 export class HostileEndpoints {
-  /** Of the endpoints' certificates and of their clients'. */
+  /** Issues the endpoints' certificates and those of their clients. */
   readonly ca: KeyPair = createCA({ commonName: 'hostile CA' })
   /** By kind of call. */
   ports: Readonly<Record<string, number>> = {}

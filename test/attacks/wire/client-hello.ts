@@ -38,7 +38,7 @@ export const EXTENSIONS: {
   alpn(...protocols: readonly string[]): Extension
   /** x25519. */
   keyShare(share: Buffer): Extension
-  /** That are resumed: identities and binders that nobody has issued. */
+  /** The sessions to resume: identities and binders that were never issued. */
   preSharedKeys(count: number, bytes: number): Extension
   sessionTicket(ticket: Buffer): Extension
 } = {

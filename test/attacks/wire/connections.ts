@@ -26,7 +26,7 @@ export interface ConnectionOptionsOfAttack {
   readonly connections?: number
   /** Default: 127.0.0.1. */
   readonly host?: string
-  /** Of the next connection. Default: the attacker's address. */
+  /** The local address of the next connection. Default: the attacker's address. */
   readonly localAddress?: () => string
   /** What the next connection sends in front of TLS. Default: nothing. */
   readonly preamble?: () => Buffer

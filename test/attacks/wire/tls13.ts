@@ -27,7 +27,7 @@ const EMPTY_HASH = createHash('sha256').digest()
 
 export class HostileTls13 {
   readonly #privateKey: KeyObject
-  /** Of the handshake: messages without record headers. */
+  /** The messages of the handshake, without record headers. */
   readonly #transcript: Buffer[] = []
   readonly hello: Buffer
   #rest: Buffer = Buffer.alloc(0)
@@ -152,7 +152,7 @@ export class HostileTls13 {
   }
 }
 
-/** An extension with a key that nobody has. */
+/** An extension with a random key. */
 export function keyShare(): Extension {
   return EXTENSIONS.keyShare(shareOf(generateKeyPairSync('x25519').publicKey))
 }
@@ -161,7 +161,7 @@ function shareOf(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' }).subarray(SPKI_PREFIX.length)
 }
 
-/** Of one direction, until the next KeyUpdate. */
+/** The keys of one direction, until the next KeyUpdate. */
 class Keys {
   readonly #key: Buffer
   readonly #iv: Buffer

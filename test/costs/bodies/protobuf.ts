@@ -33,7 +33,7 @@ export function sealed(text: string): Buffer {
   return Buffer.concat([Buffer.from('k8s\0'), Buffer.from([18, ...size]), raw])
 }
 
-/** Of a kind that the embedded API server reads. */
+/** An object of a kind that the embedded API server reads. */
 function namespace(text: string): Buffer {
   const type = Buffer.from('\x0a\x0f\x0a\x02v1\x12\x09Namespace', 'latin1')
   const body = sealed(text)

@@ -35,7 +35,7 @@ const TOKENS = [
   ...['"$retainKeys":[', '"$deleteFromPrimitiveList/finalizers":[', '"$setElementOrder/ownerReferences":['],
 ]
 
-// The text is read, too, as in every request: maps of many members are slower to reach than those of few, whoever fills them.
+// The text is read, too, as in every request: maps of many members are slower to reach than those of few, whatever fills them.
 function patched(text: string): Patched {
   const value: unknown = JSON.parse(text)
   return value as Patched

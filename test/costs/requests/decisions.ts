@@ -26,7 +26,7 @@ function policies(rule: (n: number) => DispatchRule) {
 
 const ALL = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
 const LONG = 'a'.repeat(60)
-/** Which nobody matches, so that all are looked at: prefixes of users and agents that are right but for their ends. */
+/** Rules that no user matches, so that all are looked at: prefixes of users and agents that are right but for their ends. */
 const WILDCARDS = {
   users: policies((n) => ({ ...ALL, users: [`${LONG}${n}*`] })),
   agents: policies((n) => ({ ...ALL, userAgents: [`${LONG}${n}*`] })),

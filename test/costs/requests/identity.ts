@@ -1,4 +1,4 @@
-// Who somebody says to be: impersonation, tokens, subjects of certificates.
+// The identity that a request claims: impersonation, tokens, subjects of certificates.
 
 import { readImpersonation } from '../../../src/gateway/core/identity/impersonate.ts'
 import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/gateway/core/identity/oidc-user.ts'

@@ -1,4 +1,4 @@
-// Documents that decide who somebody is and what he may: answers to reviews, and the keys of OpenID providers.
+// Documents that decide who a user is and what the user may do: answers to reviews, and the keys of OpenID providers.
 
 import { readKeySet } from '../../../src/apiserver/io/oidc/signing-keys.ts'
 import { readAccess } from '../../../src/gateway/io/reviews/access-review.ts'

@@ -1,5 +1,5 @@
 // The admin listener of two replicas by the users and rights of a real cluster, with deploy/rbac: who reads what, by which credential, and
-// that replicas find each other by their Leases and take nobody else for one.
+// that replicas find each other by their Leases and take no other process for one.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

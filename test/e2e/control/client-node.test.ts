@@ -56,7 +56,7 @@ function load(file: string, server?: string): KubeConfig {
   return config
 }
 
-/** A valid one, of which nobody listens at its server. */
+/** A valid one, whose server does not listen. */
 function manifest(name: string, spec: Partial<UpstreamClusterSpec> = {}): UpstreamCluster {
   return cluster(name, { servers: [{ endpoint: 'https://127.0.0.1:1' }], ...spec })
 }

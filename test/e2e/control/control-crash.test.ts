@@ -47,7 +47,7 @@ const SECRETS_KIND: Kind = {
 
 const CLUSTERS_KIND: Kind = {
   path: UC_PATH,
-  // Nobody listens there; statuses are written all the same.
+  // No server listens there; statuses are written all the same.
   create: (name, value) =>
     cluster(name, { servers: [{ endpoint: 'https://127.0.0.1:1' }], degrade: { reason: String(value) } }),
   change: (value) => ({ spec: { degrade: { reason: String(value) } } }),

@@ -159,7 +159,7 @@ test('PodProtectors: the API server takes what the gateway takes', async () => {
     const answer = await dryRun(PROTECTORS, withMaterial(object), 'Warn')
     const isFine = !JSON.stringify(problems).includes('error')
     if (isFine) assert.equal(answer.status, 201, `${String(name)}: ${answer.text}`)
-    // Selectors are read by nobody but the gateway.
+    // Only the gateway reads selectors.
     else if (!JSON.stringify(problems).includes('elector.match')) assert.notEqual(answer.status, 201, String(name))
   }
 })

@@ -24,7 +24,7 @@ const REPLICAS = ['r1', 'r2']
 const clientCA = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice')
 
-/** Of the replicas, and of the suite, which no gateway must disturb by writing statuses of its objects. */
+/** The cluster of the replicas, and of the suite, which no gateway must disturb by writing statuses of its objects. */
 let cluster: TestCluster
 let suiteCluster: TestCluster
 let stub: StubUpstream

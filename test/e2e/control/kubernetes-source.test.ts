@@ -147,7 +147,7 @@ test('CRDs: who may not write them is told the command; who may installs them, a
   await waitFor('the schema to be published', async () => {
     return (await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])).code === 0
   })
-  // Now everything is there: nobody needs to write.
+  // Now everything is there: no write is needed.
   await installCrds({ client: reader, crds: CRDS.slice(0, 1), log })
   await installCrds({ client: poor, crds: CRDS.slice(0, 1), log })
   await installCrds({ client: admin, crds: CRDS, log })

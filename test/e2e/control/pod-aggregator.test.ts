@@ -85,7 +85,7 @@ before(async () => {
   admin = createKubeClient({ kubeconfigFile: cluster.adminKubeconfig, log })
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }
   for (const client of [admin, core]) await client.create(NAMESPACES, namespace)
-  // Nobody makes it where no kube-controller-manager runs, and no pod is admitted without.
+  // It is not made where no kube-controller-manager runs, and no pod is admitted without.
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: NAMESPACE } }
   await cluster.apply(JSON.stringify(account))
   await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: rights() }))

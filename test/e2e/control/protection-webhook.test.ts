@@ -147,7 +147,7 @@ async function createPods(names: readonly string[], namespace = 'shop'): Promise
   for (const name of names) {
     const body = {
       metadata: { name, labels: { app: 'web' } },
-      // On a node that is not there: it ends when somebody says so.
+      // On a node that is not there: it ends when it is deleted with grace period 0.
       spec: { nodeName: 'node-0', containers: [{ name: 'a', image: 'a' }], terminationGracePeriodSeconds: 30 },
     }
     const created = await cluster.request(`/api/v1/namespaces/${namespace}/pods`, { method: 'POST', body })

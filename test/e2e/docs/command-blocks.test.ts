@@ -67,7 +67,7 @@ before(async () => {
   const [port = 0, controlPort = 0] = await freePorts(2)
   standIns.set('GATEWAY', `${ownAddress()}:${port}`).set('POD', pod)
   standIns.set('LOCALHOST', 'localhost').set('STORE', join(cwd, 'data/control/objects.db'))
-  // Of twelve, of which PodProtector web lets three go.
+  // There are twelve, and PodProtector web lets three of them go.
   standIns.set('REPLICAS', '10')
   standIns.set('BACKUP', join(folder, 'backup')).set('ELSEWHERE', join(folder, 'elsewhere'))
   writeFileSync(join(bin, 'portcullis'), portcullisCommand(pidFile()))
@@ -78,7 +78,7 @@ before(async () => {
     PATH: `${dirname((await binaries()).kubectl)}:${bin}:${process.env['PATH']}`,
     DOCS_PORT: String(port),
     DOCS_CONTROL_PORT: String(controlPort),
-    // What a reader does in the editor is his affair.
+    // Commands in the editor are not run.
     KUBE_EDITOR: 'true',
   }
   writeReadersFiles()
@@ -96,7 +96,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Of the machine, as users would name it; connections to it stay on the machine. Loopback where it has no other. */
+/** The address of the machine, as users would name it; connections to it stay on the machine. Loopback where it has no other. */
 function ownAddress(): string {
   const infos = Object.values(networkInterfaces()).flatMap((all = []) => all)
   return infos.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1'
@@ -170,7 +170,7 @@ function writeReadersFiles(): void {
   const legacy = upstreamClusterFor(cluster, { name: 'legacy' })
   const withName = { ...legacy.spec.clientConfig, serverName: 'localhost' }
   write('kubegateway.yaml', JSON.stringify({ ...legacy, spec: { ...legacy.spec, clientConfig: withName } }))
-  // Of the cluster that holds the objects as CRDs.
+  // The kubeconfig of the cluster that holds the objects as CRDs.
   write(join(home, 'operator.kubeconfig'), worker)
   write('access.log', `${JSON.stringify({ user: 'alice', verb: 'list', resource: 'pods' })}\n`)
   write('mallory.crt', cluster.clientCertificate('mallory').certPem)
@@ -202,7 +202,7 @@ const READY_SINCE = '{.items[*].status.conditions[?(@.type=="Ready")].lastTransi
 
 /** What else has to be so at a block before it runs: a reader of that page has it. */
 const BEFORE: Readonly<Record<string, () => Promise<void>>> = {
-  // Who runs the gateway gives it to its users.
+  // The operator of the gateway gives it to the users.
   'config set-cluster prod': async () => copyFileSync(join(cwd, 'data/pki/ca.crt'), join(cwd, 'gateway-ca.crt')),
   'other.kubeconfig': async () => {
     // Another API server with the same kinds: CRDs, which the README's --source kubernetes has installed in this cluster.
@@ -219,7 +219,7 @@ const BEFORE: Readonly<Record<string, () => Promise<void>>> = {
       return times.split(' ').every((since) => Date.now() - Date.parse(since) > 25_000)
     })
   },
-  // Who reads that page has applied what it says.
+  // A reader of that page has applied what it says.
   'scale why deployment/web -n shop --replicas 2 --cluster': async () => {
     await kubectlInWorker('apply', '-f', join(ROOT, 'deploy/rbac/scale-worker.yaml'))
   },

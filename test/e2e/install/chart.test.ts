@@ -170,7 +170,7 @@ async function throughGateway(port: number, ca: string): Promise<number> {
   return (await kubeRequest({ server, ca, user: cluster.admin, path: '/api/v1/namespaces/default' })).status
 }
 
-/** Prometheus may read metrics once its ServiceAccount has the chart's role; nobody else may. */
+/** Prometheus may read metrics once its ServiceAccount has the chart's role; no other client may. */
 async function metricsForPrometheus(port: number): Promise<void> {
   const metadata = { name: 'prometheus', namespace: EDGE }
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata }

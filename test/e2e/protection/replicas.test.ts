@@ -90,7 +90,7 @@ async function patchProtector(namespace: string, name: string, body: object, sub
   assert.equal(status, 200, text)
 }
 
-/** As whoever dies between the reservation of a deletion and the deletion leaves it behind. */
+/** What a replica leaves behind that dies between the reservation of a deletion and the deletion. */
 async function diesReserving(namespace: string, pod: string): Promise<void> {
   const { metadata } = (await world.worker(0).request(`/api/v1/namespaces/${namespace}/pods/${pod}`)).json()
   const { uid: podUID, resourceVersion } = metadata

@@ -17,7 +17,7 @@ import { waitFor } from '../../harness/wait.ts'
 const TOO_FEW = /reports too few \w+ replicas to admit pod deletion/
 const FULL = /has full admission buffer and is temporarily unable to admit pod deletion/
 const REFUSED = new RegExp(`${TOO_FEW.source}|${FULL.source}`)
-/** Of deploy/rbac/protection-worker.yaml. */
+/** The namespace in deploy/rbac/protection-worker.yaml. */
 const TRIGGER_NAMESPACE = 'portcullis-update-trigger'
 const UPDATE_TRIGGER = { aggregation: { updateTrigger: { namespace: TRIGGER_NAMESPACE } } }
 const LABEL = 'podseidon-e2e/test'
@@ -121,7 +121,7 @@ function specsThrough(way: Way): void {
 
   test('W3: maxConcurrentLag holds', async () => {
     const namespace = await namespaceFor('w3')
-    // Nobody counts: what is admitted stays unseen.
+    // No aggregator counts: what is admitted stays unseen.
     const admissionHistoryConfig = { maxConcurrentLag: 1, aggregationRateMillis: 600_000 }
     const spec = { minAvailable: 1, minReadySeconds: 0, selector: selector(namespace), admissionHistoryConfig }
     await pods(namespace, [5])

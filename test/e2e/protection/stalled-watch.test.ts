@@ -1,5 +1,5 @@
 // The watch of one cell stalls while deletions arrive: what the gateway let through still counts, so that no more go than may,
-// however long nobody sees them happen. Afterwards everything is counted right again.
+// however long they are not seen. Afterwards everything is counted right again.
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -87,7 +87,7 @@ async function remove(worker: number, namespace: string, name: string): Promise<
   return 'refused'
 }
 
-/** Of both workers in turn, 50 each. */
+/** Pods of both workers in turn, 50 each. */
 const VICTIMS = Array.from({ length: 100 }, (_, i) => [i % 2, Math.floor(i / 2)] as const)
 
 function tally(answers: readonly Gone[]): Record<Gone, number> {

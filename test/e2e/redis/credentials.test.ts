@@ -74,7 +74,7 @@ describe('an ACL user', { concurrency: false }, () => {
     const dir = directory()
     const ca = createCA({ commonName: 'redis CA' })
     const client = issueCertificate(ca, { commonName: 'gateway', usage: 'client' })
-    // Of Redis too: replicas and Sentinels show it to each other.
+    // Redis has a certificate, too: replicas and Sentinels show it to each other.
     const redis = await startSentinels(secured(dir, ca, pairOf(ca, 'redis')))
     cleanups.push(redis.stop)
     for (const server of redis.servers) {

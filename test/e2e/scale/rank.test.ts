@@ -1,4 +1,4 @@
-// 200 random ReplicaSets scaled down by a real kube-controller-manager: whoever is deleted was certain to go, or one of the k of m.
+// 200 random ReplicaSets scaled down by a real kube-controller-manager: each pod that is deleted was certain to go, or one of the k of m.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -25,7 +25,7 @@ const NODES = 6
 const WINDOW_MS = 60_000
 /** Made in so many rounds, so that pods of one ReplicaSet are created in different seconds. */
 const ROUNDS = 3
-/** "Possible" is always right and helps nobody: 87 to 97 in a hundred victims are certain, depending on the seed and on the UIDs. */
+/** "Possible" is always right and of no use: 87 to 97 in a hundred victims are certain, depending on the seed and on the UIDs. */
 const LEAST_CERTAIN = 0.8
 const NAMESPACE = 'default'
 /** No other controller deletes pods, or finds that their nodes are none. */
@@ -227,7 +227,7 @@ test('every victim of 200 random scale-downs was certain or possible', async () 
   })
   const totals = { victims: 0, certain: 0, decided: 0, sets: 0 }
   const rules = new Map<string, number>()
-  // Of one owner one after the other: each changes the ranks of the next.
+  // Sets of one owner follow one after the other: each changes the ranks of the next.
   const byOwner = Map.groupBy(all, ({ owner, name }) => owner || name)
   await inParallel([...byOwner.values()], async (siblings) => {
     const selector = `rs in (${siblings.map(({ name }) => name).join()})`
@@ -241,7 +241,7 @@ test('every victim of 200 random scale-downs was certain or possible', async () 
       }
       for (const name of certain) assert.ok(victims.includes(name), `${plan.name}: ${name} was certain to go`)
       assert.equal(actual.certain.length + actual.possible.count, victims.length)
-      // As the command says it: whoever asks does not know when the controller compares.
+      // As the command says it, which does not know when the controller compares.
       const toMs = window.fromMs + WINDOW_MS
       const asked = rankOf(seen, plan.name, plan.keep, { fromMs: window.fromMs, toMs })
       totals.sets++

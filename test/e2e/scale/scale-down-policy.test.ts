@@ -1,4 +1,4 @@
-// ScaleDownPolicies on a real cluster: kube-controller-manager deletes the pods that a policy prefers, whoever scales and however; costs of others
+// ScaleDownPolicies on a real cluster: kube-controller-manager deletes the pods that a policy prefers, whatever client scales, and however; costs of others
 // stay, and none of ours is left. The gateway has the rights of deploy/rbac and no others.
 
 import assert from 'node:assert/strict'

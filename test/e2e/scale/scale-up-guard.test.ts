@@ -296,7 +296,7 @@ test('it is told: status, conditions, Events, metrics', async () => {
 test('a gateway that is killed in the middle goes on: still backed off, and what was left is done', async () => {
   const group = await createGroup('killed', 2)
   await waitFor('the guard to see it', async () => (await groupStatus('killed')) !== undefined)
-  // What comes between the backoff and the correction: nobody may write machines for a while.
+  // What comes between the backoff and the correction: machines may not be written for a while.
   const role = '/apis/rbac.authorization.k8s.io/v1/clusterroles/portcullis-scale-up-guard-management'
   const { rules } = await direct('GET', role)
   const may = (allowed: boolean): Promise<Json> =>
@@ -412,7 +412,7 @@ test('silence: a Machine without an instance, and a MachinePool without Nodes', 
   assert.equal(groups.find(({ name }: Json) => name === 'MachinePool/default/pool').failed[0].reason, 'NoNode')
 })
 
-test('what was ordered, by whom, and that it came', async () => {
+test('what was ordered, by which user, and that it came', async () => {
   const { machines } = await createGroup('ordered', 1)
   await joinMachine(machines[0].metadata.name)
   await waitFor('the guard to see it', async () => (await groupStatus('ordered')) !== undefined)

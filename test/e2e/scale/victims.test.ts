@@ -28,11 +28,11 @@ const STRATEGIES: Readonly<Record<string, readonly VictimPreference[]>> = {
   annotation: [{ by: 'Annotation', annotation: 'sessions' }],
 }
 const KINDS = ['Deployment', 'ReplicaSet', 'ReplicationController'] as const
-/** Of each workload: 3 kinds of 5 strategies, 45 scale-downs. */
+/** Scale-downs of each workload: 3 kinds of 5 strategies, 45 scale-downs. */
 const STEPS = 3
-/** Of each strategy: what one empties or cordons is not another's. */
+/** Nodes of each strategy: what one empties or cordons is not another's. */
 const NODES = 4
-/** "Possible" is always right and helps nobody. */
+/** "Possible" is always right and of no use. */
 const LEAST_CERTAIN = 0.85
 const COST = 'controller.kubernetes.io/pod-deletion-cost'
 const OURS = 'scale.portcullis.io/deletion-cost'
@@ -143,7 +143,7 @@ async function create({ kind, app }: Workload, replicas: number, more: object = 
   return await left(app, replicas)
 }
 
-/** As a scheduler would, with the annotations of whoever knows the pod. Some are left without a node. */
+/** As a scheduler would, with the annotations of another controller. Some are left without a node. */
 async function place({ strategy, app, chance }: Workload, pod: Json): Promise<void> {
   if (chance.below(20) === 0) return
   // A cost that a gateway has left behind is taken back wherever a policy is, at any time.
@@ -186,7 +186,7 @@ async function setStatus(
 
 /**
  * Until the controller knows what the pods are like, which it hears of by another watch than of the workload: one pod changes for a moment, which shows
- * in what the controller counts, and whoever has heard of that has heard of all before it.
+ * in what the controller counts, and a watch that has seen it has seen all before it.
  */
 async function seen(workload: Workload): Promise<void> {
   const path = pathOf(workload)
@@ -238,7 +238,7 @@ async function scaleDown(workload: Workload, pods: readonly Json[], to: number, 
   return staying
 }
 
-/** Whoever was chosen, and nobody else, had its cost before the workload had its new number, and went after that. */
+/** The pods that were chosen, and no others, had their cost before the workload had its new number, and went after that. */
 async function assertCosts(
   what: string,
   uid: string,
@@ -277,7 +277,7 @@ async function applyPolicy(strategy: string, prefer: readonly VictimPreference[]
     matchExpressions: [{ key: 'app', operator: 'In', values: KINDS.map((kind) => appOf(strategy, kind)) }],
   }
   const metadata = { name: strategy, namespace: 'default' }
-  // On a busy machine it may take longer than anybody would wait for a scale-down.
+  // On a busy machine it may take longer than a client would wait for a scale-down.
   const spec = { selector, prefer, maxDelayMillis: 10_000, settleMillis: 500 }
   await embedded.apply({ apiVersion: 'scale.portcullis.io/v1alpha1', kind: 'ScaleDownPolicy', metadata, spec })
   await waitFor(`${strategy} to be in force`, async () => {
@@ -335,7 +335,7 @@ test('in a rollout no policy chooses, and it is said which pods go by scaling', 
   )
   const containers = [{ name: 'main', image: 'other' }]
   await direct('PATCH', path, { spec: { template: { spec: { containers } } } }, MERGE)
-  // 8 old pods stay available, and 5 new ones, which nobody makes ready, fill it up to 13. There are 13 once before, too: 10 and 3.
+  // 8 old pods stay available, and 5 new ones, which stay unready, fill it up to 13. There are 13 once before, too: 10 and 3.
   const pods = await waitFor('8 old pods and 5 new ones', async () => {
     const all = await podsOf(workload.app)
     return all.length === 13 && all.filter(({ spec }) => spec.containers[0].image === 'other').length === 5 && all

@@ -107,7 +107,7 @@ async function planned(target: string, replicas: number): Promise<Json> {
 
 const nameOf = ({ name }: Json): string => name
 
-/** Whoever went was certain or possible; whoever was certain went. */
+/** Pods that went were certain or possible; those that were certain went. */
 function assertForetold(sets: Json[], before: Json[], left: Json[]): void {
   const remaining = new Set(left.map(({ metadata }) => metadata.name))
   const gone = before.map(({ metadata }) => metadata.name).filter((name) => !remaining.has(name))
@@ -150,7 +150,7 @@ test('a Deployment in a rollout: each ReplicaSet gets the share that was said', 
     return (await request('GET', apps('deployments', 'roll'))).status.availableReplicas === 10
   })
   await patch(apps('deployments', 'roll'), { spec: { template: template('roll', 'two') } })
-  // 8 old pods stay available, and 5 new ones, which nobody makes ready, fill it up to 13. There are 13 once before, too: 10 and 3.
+  // 8 old pods stay available, and 5 new ones, which stay unready, fill it up to 13. There are 13 once before, too: 10 and 3.
   const pods = await waitFor('8 old pods and 5 new ones', async () => {
     const all = await podsOf('roll')
     const fresh = all.filter(({ spec }) => spec.containers[0].image === 'two')

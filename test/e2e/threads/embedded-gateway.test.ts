@@ -198,12 +198,12 @@ describe('each kind of field is in force on all connections, without a restart',
     await tokenEverywhere('inline')
   })
 
-  test('secureServing: whom a CA vouches for, and further names', async () => {
+  test('secureServing: users of a CA, and further names', async () => {
     const otherCA = createCA({ commonName: 'other clients' })
     const bob = new ClientConnections(() => embedded.gateway, NAME, clientPair(otherCA, 'bob'))
-    const nobody = new ClientConnections(() => embedded.gateway, 'second.example.com', clientPair(otherCA, 'bob'))
+    const stranger = new ClientConnections(() => embedded.gateway, 'second.example.com', clientPair(otherCA, 'bob'))
     try {
-      await nobody.everywhereStatus(404)
+      await stranger.everywhereStatus(404)
       await change({
         secureServing: {
           clientCARef: null,
@@ -213,11 +213,11 @@ describe('each kind of field is in force on all connections, without a restart',
         authentication: { anonymous: false },
       })
       await bob.everywhereStatus(200)
-      await nobody.everywhereStatus(200)
+      await stranger.everywhereStatus(200)
       await clients.everywhereStatus(401)
     } finally {
       bob.close()
-      nobody.close()
+      stranger.close()
     }
   })
 
@@ -303,13 +303,13 @@ describe('each kind of field is in force on all connections, without a restart',
   })
 
   test('authentication: anonymous, and who is revoked', async () => {
-    const nobody = new ClientConnections(() => embedded.gateway, NAME)
+    const anonymous = new ClientConnections(() => embedded.gateway, NAME)
     try {
-      await nobody.everywhereStatus(200)
+      await anonymous.everywhereStatus(200)
       await change({ authentication: { anonymous: false } })
-      await nobody.everywhereStatus(401)
+      await anonymous.everywhereStatus(401)
     } finally {
-      nobody.close()
+      anonymous.close()
     }
     await change({ authentication: { revoked: [{ user: 'alice', reason: 'left' }] } })
     await clients.everywhereStatus(401)

@@ -132,7 +132,7 @@ interface SlowList {
   readonly status: number
 }
 
-/** Lists at once that nobody reads. */
+/** Lists at once whose answers are not read. */
 async function slowLists(total: number): Promise<SlowList[]> {
   const lists: Promise<SlowList>[] = []
   for (let i = 0; i < total; i += LISTS_A_SESSION) {

@@ -3,7 +3,7 @@
 import { reply, type SeenRequest, type StubUpstream } from '../upstreams/stub-upstream.ts'
 
 export interface NumberedEvents {
-  /** Of the newest event. */
+  /** The version of the newest event. */
   readonly version: number
   stop(): void
 }

@@ -26,7 +26,7 @@ export interface TrafficOptions {
 export interface Counted {
   /** Answered with 200, whole. */
   served: number
-  /** Of these, those sent again after REFUSED_STREAM. */
+  /** How many of these were sent again after REFUSED_STREAM. */
   repeated: number
   /** Connections that were opened because of GOAWAY. */
   moved: number

@@ -44,7 +44,7 @@ export class SteadyReads {
     return this.outcomes.get('200') ?? 0
   }
 
-  /** Of each outcome but 200: how often, and what the first one looked like. */
+  /** Each outcome but 200: how often, and what the first one looked like. */
   failures(): [string, number, string][] {
     const failed = [...this.outcomes].filter(([outcome]) => outcome !== '200')
     return failed.map(([outcome, count]) => [outcome, count, this.#firsts.get(outcome) ?? ''])

@@ -78,7 +78,7 @@ export class TestCluster {
   readonly apiservers: readonly TestApiserver[]
   /** Without TLS and authentication. */
   readonly etcdUrl: string
-  /** Of an administrator (system:masters), direct to apiserver 0. */
+  /** The kubeconfig of an administrator (system:masters), direct to apiserver 0. */
   readonly adminKubeconfig: string
   readonly admin: { readonly cert: KeyPair }
   /** The gateway's own user, by certificate and by token: may impersonate and review, nothing else. */

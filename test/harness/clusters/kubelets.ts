@@ -1,5 +1,5 @@
 // The heartbeats of kubelets, in their own rhythm: a lease that is renewed, and a look at the own Node, whose status is only written when
-// somebody has called it lost. kwok answers at once when a controller says that a node is NotReady; a kubelet does not, which is what
+// it is called lost. kwok answers at once when a controller says that a node is NotReady; a kubelet does not, which is what
 // makes an incident.
 
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -26,7 +26,7 @@ export interface ProtectedOptions {
   readonly nodes?: number
   /** Flags of the gateway. `WEBHOOK` is replaced by a free port. */
   readonly flags?: readonly string[]
-  /** Of every worker's spec.podProtection. */
+  /** Every worker's spec.podProtection. */
   readonly podProtection?: object
   /** kube-apiserver and gateway see core through this port instead. */
   readonly coreServer?: string
@@ -45,7 +45,7 @@ export class ProtectedClusters {
   readonly core: TestCluster
   readonly workers: readonly TestCluster[]
   readonly gateways: TestGateway[]
-  /** Of every replica. */
+  /** The flags of every replica. */
   readonly flags: string[] = []
   readonly #dir: string
   #begun = 0

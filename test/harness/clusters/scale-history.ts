@@ -14,9 +14,9 @@ type Versions = Map<string, Map<number, bigint>>
 
 /** When things happened, by the versions of one etcd. */
 export class ScaleHistory {
-  /** Of pods: it has a cost of ours, from a scale-down to so many replicas. */
+  /** When a pod has a cost of ours, from a scale-down to so many replicas. */
   readonly costs: Versions = new Map()
-  /** Of workloads: it is to have so many replicas. */
+  /** When a workload is to have so many replicas. */
   readonly scaled: Versions = new Map()
   /** By uid of a pod: the first resourceVersion of which it is being deleted. */
   readonly deleted: Map<string, bigint> = new Map()

@@ -62,7 +62,7 @@ export async function scaleWhySays(options: Asked): Promise<Why> {
   return { said, chosen: chosen === 'nothing' ? [] : chosen.split(', ') }
 }
 
-/** Of the write itself. */
+/** What the Warning of the write itself says. */
 export function warningSays({ headers }: KubeResponse, atMs: number): Said {
   const texts = [...String(headers['warning'] ?? '').matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map(
     ([, text = '']) => text,

@@ -11,7 +11,7 @@ interface CrdModule {
   readonly version: string
   /** As in a go.sum: what was downloaded is what was meant. */
   readonly sum: string
-  /** Of the CRDs in the module. */
+  /** The folder of the CRDs in the module. */
   readonly folder: string
 }
 
@@ -49,7 +49,7 @@ export function crdsOf(project: CrdProject): string {
   const target = cached(project)
   if (existsSync(target)) return target
   const source = join(download(CRD_MODULES[project]), CRD_MODULES[project].folder)
-  // Of several processes the last one wins, with the same files.
+  // When several processes do this, the last one wins, with the same files.
   const unfinished = `${target}.${process.pid}`
   mkdirSync(cacheFolder(), { recursive: true })
   cpSync(source, unfinished, {
@@ -72,7 +72,7 @@ function cached(project: CrdProject): string {
 /** @returns the folder of the module */
 function download({ module, version, sum }: CrdModule): string {
   process.stderr.write(`downloading ${module} ${version} with Go, once\n`)
-  // The sum is pinned here: nobody else has to be asked for it.
+  // The sum is pinned here: no server has to be asked for it.
   const env = { ...process.env, GOWORK: 'off', GONOSUMDB: module }
   const { stdout, stderr, error } = spawnSync('go', ['mod', 'download', '-json', `${module}@${version}`], {
     cwd: tmpdir(),

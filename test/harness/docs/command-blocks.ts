@@ -2,7 +2,7 @@
 //
 // A block runs as printed, unless a comment right before it, which no reader sees, says otherwise:
 //   <!-- run: 192.0.2.10:8443=GATEWAY, /backup=BACKUP -->   with stand-ins (the test's table) for placeholders
-//   <!-- run: as alice -->                                  by somebody else, in another shell
+//   <!-- run: as alice -->                                  by another user, in another shell
 //   <!-- run: apart -->                                     its gateways have a data directory of their own, and end with it
 //   <!-- run: not here: REASON -->                          not at all
 

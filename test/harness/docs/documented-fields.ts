@@ -7,7 +7,7 @@ import { impliedDefault, type JsonSchema } from '../../../src/kit/api/json/json-
 /** `spec.servers.weight` -> its documentation. */
 export type Explanations = ReadonlyMap<string, string>
 
-/** Of a manifest: by the comment behind a field, and the lines of comments below it. */
+/** Explanations of a manifest's fields: from the comment behind a field, and the lines of comments below it. */
 export function explanationsOf(manifest: string): Explanations {
   const counter = new LineCounter()
   const pathsAt = new Map<number, string[]>()

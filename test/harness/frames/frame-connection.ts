@@ -114,7 +114,7 @@ export class FrameConnection {
     await this.frame(`the end of stream ${stream}`, (f) => f.stream === stream && isEnd(f))
   }
 
-  /** Of the last GOAWAY; undefined before one has come. */
+  /** The code of the last GOAWAY; undefined before one has come. */
   get goawayCode(): number | undefined {
     return this.frames.findLast(({ type }) => type === GOAWAY)?.payload.readUInt32BE(4)
   }

@@ -28,7 +28,7 @@ export interface AttackedGateway {
   readonly other: StubUpstream
   readonly http1: Http1Stub
   readonly gateway: InProcessGateway
-  /** Of alice, to HOST. */
+  /** A session of alice to HOST. */
   readonly session: ClientHttp2Session
   /** Options for a connection of alice to HOST. */
   readonly asAlice: { readonly port: number; readonly serverName: string; readonly cert: KeyPair }

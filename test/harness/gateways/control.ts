@@ -43,10 +43,10 @@ export interface TestControl {
   readonly dir: string
   readonly store: ObjectStore
   readonly registry: Registry
-  /** Of the groups portcullis:admins and portcullis:viewers. */
+  /** Certificates in the groups portcullis:admins and portcullis:viewers. */
   readonly admin: KeyPair
   readonly viewer: KeyPair
-  /** Of the administrator. */
+  /** The kubeconfig of the administrator. */
   readonly kubeconfig: string
   /** PEM of the key that signs tokens. */
   readonly tokenKey: string

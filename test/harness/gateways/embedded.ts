@@ -26,12 +26,12 @@ export interface EmbeddedGateway {
   readonly gateway: TestGateway
   /** Outlives a restart; `stop` removes it. */
   readonly dataDir: string
-  /** Of the first administrator, as the gateway wrote it. */
+  /** The kubeconfig of the first administrator, as the gateway wrote it. */
   readonly kubeconfig: string
   readonly caPem: string
   /** As the first administrator. */
   readonly admin: ControlClient
-  /** As somebody else; without a credential: anonymous. Closed by `stop`. */
+  /** A client of another user; without a credential: anonymous. Closed by `stop`. */
   clientOf(user: { readonly cert?: KeyPair; readonly token?: string }): ControlClient
   /** As the first administrator, unless told another kubeconfig. */
   kubectl(args: readonly string[], options?: { kubeconfig?: string; stdin?: string }): Promise<KubectlResult>

@@ -47,7 +47,7 @@ export interface GatewayOptions {
 }
 
 export interface TestGateway {
-  /** Of the listener on 127.0.0.1. */
+  /** The port of the listener on 127.0.0.1. */
   readonly port: number
   readonly adminPort: number
   /** What `CONTROL` in the source's flags became. */

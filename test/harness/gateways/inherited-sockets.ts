@@ -21,7 +21,7 @@ server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, () => {
 })
 `
 
-/** Opens a socket on 127.0.0.1 that nobody accepts connections of until a child does. */
+/** Opens a socket on 127.0.0.1 whose connections are not accepted until a child does. */
 export async function holdSocket(): Promise<HeldSocket> {
   const worker = new Worker(HOLD, { eval: true })
   worker.unref()

@@ -17,7 +17,7 @@ export interface ContainerOptions {
   readonly pod: KubeObject
   /** Names that DNS of a cluster would resolve; all are this machine. */
   readonly hosts?: readonly string[]
-  /** Of this machine, in place of all its addresses: several pods with the same ports. */
+  /** An address of this machine, in place of all its addresses: several pods with the same ports. */
   readonly podIp?: string
   /** Folders of volumes that are more than one start's: claim -> folder. */
   readonly claims?: Readonly<Record<string, string>>

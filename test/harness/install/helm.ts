@@ -9,7 +9,7 @@ import { binaries } from '../binaries.ts'
 import { endWithThisProcess, guarded } from '../process.ts'
 
 export const CHART: string = resolve(import.meta.dirname, '../../../deploy/helm/portcullis')
-/** Of the chart's custom resources: `helm template` asks no cluster what it has. */
+/** The API versions of the chart's custom resources: `helm template` asks no cluster what it has. */
 export const API_VERSIONS: readonly string[] = ['--api-versions=cert-manager.io/v1,monitoring.coreos.com/v1']
 
 export interface HelmResult {

@@ -137,7 +137,7 @@ const DIFFERENT: readonly (readonly [RegExp, string])[] = [
   [/\b10\.\d+\.\d+\.\d+\b/g, 'IP'],
   [/\bnode-\d+\b/g, 'NODE'],
   [/(^|[\s(])((\d+y)?(\d+d)?(\d+h)?(\d+m)?\d+[smhdy])(?=[\s)]|$)/gm, '$1AGE'],
-  // Somebody has written in between.
+  // Another client has written in between.
   [/(Too large resource version: \d+, current:) \d+/g, '$1 VERSION'],
   // The same in a Table.
   [/"(\d+[smhdy])+"/g, '"AGE"'],

@@ -11,7 +11,7 @@ import { waitFor } from '../wait.ts'
 import { type KubectlResult, kubectl, type RunningKubectl, startKubectl } from './kubectl.ts'
 
 export interface KubectlSubject {
-  /** Of an administrator. */
+  /** The kubeconfig of an administrator. */
   readonly kubeconfig: string
   stop(): Promise<void>
 }

@@ -3,7 +3,7 @@
 import { CellClocks } from '../../../src/gateway/core/clocks/cell-clock.ts'
 import type { Clock } from '../../../src/kit/api/ports.ts'
 
-/** Of cells whose clocks are as ours, as measured within a second, in an answer that took no time. */
+/** Clocks of cells that agree with ours, as measured within a second, in an answer that took no time. */
 export function agreeingClocks(clock: Clock, ...cells: readonly string[]): CellClocks {
   const clocks = new CellClocks(0)
   for (const cell of cells) {

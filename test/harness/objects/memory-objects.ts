@@ -263,7 +263,7 @@ function seenAs(
   return knew ? 'MODIFIED' : 'ADDED'
 }
 
-/** Of selectors only `key=value`, several with commas. */
+/** Knows only selectors of the form `key=value`, several with commas. */
 function matches(object: JsonObject, labelSelector: string): boolean {
   if (labelSelector === '') return true
   return labelSelector.split(',').every((requirement) => {
@@ -295,7 +295,7 @@ function notFound(kind: ResourceKind, name: string): StatusError {
   return statusError('NotFound', `${resourceName(kind)} "${name}" not found`, { name, kind: kind.plural })
 }
 
-/** Rows of foreign kinds are made again by whoever needs one. */
+/** Rows of foreign kinds are made again by each test that needs one. */
 function isSame(a: ResourceKind, b: ResourceKind): boolean {
   return a === b || (resourceName(a) === resourceName(b) && a.version === b.version)
 }

@@ -24,7 +24,7 @@ export function podOf(name: string, fields: Partial<PodFacts> = {}): PodFacts {
   }
 }
 
-/** Of an available pod, by a node of `prod`. */
+/** The deletion of an available pod, by a node of `prod`. */
 export function deletionOf(name: string, fields: Partial<ProtectionRequest> = {}): ProtectionRequest {
   const pod = podOf(name)
   const common = {

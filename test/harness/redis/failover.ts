@@ -50,7 +50,7 @@ export async function assertWithinTheRule(
 export async function failOver(replicas: readonly LimitReplica[], lose: () => Promise<void>): Promise<void> {
   await lose()
   await allKeepToTheirPart(replicas)
-  // While nobody is the master: each serves on.
+  // While there is no master: each serves on.
   for (const one of replicas) await untilAdmitted(QPS / 10, [one])
   await allShare(replicas)
   await untilAdmitted(QPS, replicas)

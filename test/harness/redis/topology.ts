@@ -24,7 +24,7 @@ export interface TestSentinels {
   /** The first one is the master at the start. */
   readonly servers: readonly RedisServer[]
   readonly sentinels: readonly RedisServer[]
-  /** Of the address that Sentinels give out. */
+  /** The server at the address that Sentinels give out. */
   master(): Promise<RedisServer>
   readonly url: string
   stop(): Promise<void>

@@ -32,7 +32,7 @@ export interface AuditReceiver {
   readonly ca: KeyPair
   /** Each that came whole, whatever the answer. */
   readonly batches: ReceivedBatch[]
-  /** Of those that were answered with 200. */
+  /** The events of requests that were answered with 200. */
   readonly events: ReceivedEvent[]
   /** Answers a batch; it returns whether it was taken. Default: 200. */
   answer: (response: ServerResponse, batch: ReceivedBatch) => boolean

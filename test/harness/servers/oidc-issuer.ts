@@ -158,7 +158,7 @@ function listen(server: Server, port: number): Promise<number> {
   })
 }
 
-/** The login page: whoever the client hints at is believed. */
+/** The login page: it signs in the user of the client's login_hint. */
 async function logIn(provider: Provider, ...[request, response]: Parameters<RequestListener>): Promise<void> {
   const { params } = await provider.interactionDetails(request, response)
   const login = { accountId: params['login_hint'] }

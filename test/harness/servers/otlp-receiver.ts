@@ -33,18 +33,18 @@ export interface OtlpSpan {
 }
 
 export interface ReceivedSpan extends OtlpSpan {
-  /** Of its attributes, plain. */
+  /** Its attributes, as plain values. */
   readonly tags: Readonly<Record<string, string | boolean>>
 }
 
 export interface OtlpReceiver {
   readonly url: string
-  /** Of all requests that were answered with 200. */
+  /** The spans of all requests that were answered with 200. */
   readonly spans: ReceivedSpan[]
   readonly resources: Readonly<Record<string, string | boolean>>[]
-  /** Of each request. */
+  /** The header fields of each request. */
   readonly heads: IncomingHttpHeaders[]
-  /** Of TLS handshakes that clients broke off. */
+  /** The errors of TLS handshakes that clients broke off. */
   readonly handshakeErrors: Error[]
   /** Answers the next requests; it returns whether the spans were taken. Default: 200. */
   answer: (response: ServerResponse) => boolean

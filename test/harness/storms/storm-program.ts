@@ -17,7 +17,7 @@ export interface CrowdStats {
   readonly back: number
   readonly dials: number
   readonly handshakes: number
-  /** Of the handshakes. */
+  /** How many of the handshakes resumed a session. */
   readonly resumed: number
   readonly lists: number
   readonly watches: number
@@ -56,7 +56,7 @@ export interface UpstreamStats {
 }
 
 export interface CrowdOptions {
-  /** host:port of the gateways; the clients are spread over them, and go to the next where nobody listens. */
+  /** host:port of the gateways; the clients are spread over them, and go to the next where none listens. */
   readonly servers: readonly string[]
   /** SNI and :authority. */
   readonly host: string

@@ -95,7 +95,7 @@ export class StormWorld {
     this.#version += 1000
   }
 
-  /** Its connections break, and nobody listens. */
+  /** Its connections break, and no server listens. */
   async killUpstream(): Promise<void> {
     await this.#upstream?.kill()
     this.#upstream = undefined

@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { cacheFolder } from '../binaries.ts'
 
 const REQUIREMENTS = join(import.meta.dirname, 'requirements.txt')
-/** Of all that is downloaded. */
+/** How long all downloads together may take. */
 const INSTALL_MS = 45_000
 const run = promisify(execFile)
 

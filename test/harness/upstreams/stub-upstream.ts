@@ -193,7 +193,7 @@ export function replyReview(seen: SeenReview, status: object): void {
   reply(seen.request, 201, JSON.stringify({ ...seen.review, status }))
 }
 
-/** Of the gateway, for itself: not the same question of a user, who is impersonated. */
+/** Whether the gateway asks for itself: not the same question of a user, who is impersonated. */
 function isOwnReview({ path, values }: SeenRequest): boolean {
   return /\/selfsubject(access)?reviews$/.test(path) && values('impersonate-user').length === 0
 }

@@ -73,7 +73,7 @@ export interface AskOptions {
   readonly end?: boolean
   /** False: nothing of the answer is taken. Default true. */
   readonly read?: boolean
-  /** Whose it is. Default: somebody's. */
+  /** The user that is charged. Default: one of its own. */
   readonly source?: string
 }
 

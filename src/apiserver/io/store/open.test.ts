@@ -355,7 +355,7 @@ try {
 }
 `
 
-/** Runs as user nobody if the tests run as root, which ignores permissions. */
+/** Runs without privileges if the tests run as root, which ignores permissions. */
 function withoutPrivileges(action: () => void): void {
   if (process.getuid?.() !== 0) {
     action()

@@ -29,7 +29,7 @@ function cluster(
   }
 }
 
-const nobody = (): boolean => false
+const notHeld = (): boolean => false
 
 function conflicts(clusters: UpstreamCluster[], inForce: UpstreamCluster[] = []): string[] {
   return findConflicts(clusters, heldClaims(inForce)).map(
@@ -83,7 +83,7 @@ test('without the losers no conflict is left, and without a conflict there is no
       const found = findConflicts(clusters, heldClaims(inForce))
       const losers = new Set(found.map((conflict) => conflict.loser))
       const rest = clusters.filter(({ metadata }) => !losers.has(metadata.name))
-      assert.deepEqual(findConflicts(rest, nobody), [])
+      assert.deepEqual(findConflicts(rest, notHeld), [])
       // Brute force: do any two clusters exclude each other?
       const keys = clusters.map((one) => new Set(claimsOf(one).map((claim) => claim.key)))
       const overlap = keys.some((a, i) => keys.slice(i + 1).some((b) => [...a].some((key) => b.has(key))))

@@ -148,8 +148,8 @@ test('a target that cannot be parsed', () => {
 
 // KubeGateway answers 500, and has no deny action.
 test('no policy is 403, and so is a policy that denies', () => {
-  const nobody = [{ rules: [{ ...ALL, users: ['bob'] }] }]
-  const none = ask({ dispatchPolicies: nobody })
+  const bobOnly = [{ rules: [{ ...ALL, users: ['bob'] }] }]
+  const none = ask({ dispatchPolicies: bobOnly })
   assert.deepEqual([verdict(none), none.policy, none.rule], ['403 Forbidden', null, null])
   assert.match(none.message, /User "alice" cannot list resource "pods".*no dispatch policy/)
   const deny = { rules: [ALL], action: 'Deny' } as const

@@ -71,7 +71,7 @@ export function explainRequest(
   }
 }
 
-/** The original user is charged, whoever is impersonated; for an impersonator only the name is known here. */
+/** The original user is charged, not the impersonated one; for an impersonator only the name is known here. */
 function shareOf(
   cluster: CompiledCluster,
   { user = '', groups, impersonator = '', remoteAddress = '' }: ExplainInput,

@@ -64,7 +64,7 @@ class RuleIndex {
   readonly #names: FieldIndex | undefined
   readonly #namespaces: FieldIndex | undefined
   readonly #paths: FieldIndex | undefined
-  /** Of the request being looked up: the rules that match by the fields so far. */
+  /** For the request being looked up: the rules that match by the fields so far. */
   readonly #left: Int32Array
 
   constructor(all: readonly PlacedRule[], fields: readonly Field[]) {

@@ -62,7 +62,7 @@ export class Account {
   }
 }
 
-const EVERYBODY: Charge = { source: '', weight: 1, known: true }
+const ALL_SOURCES: Charge = { source: '', weight: 1, known: true }
 /** All unauthenticated clients together count as one user, however many addresses they have. */
 const UNKNOWN: Charge = { source: '', weight: 1, known: false }
 
@@ -76,7 +76,7 @@ export class Accounts {
   #lastCharge: Charge | undefined
 
   constructor(nowMs: number) {
-    this.#all = new Account(EVERYBODY, nowMs)
+    this.#all = new Account(ALL_SOURCES, nowMs)
     this.#unknown = new Account(UNKNOWN, nowMs)
   }
 

@@ -13,7 +13,7 @@ import { type Http1Connection, Http1Stream } from './http1-stream.ts'
 
 const PIECE = Buffer.alloc(4096)
 const PIECES = 256
-const NOBODY = addressCharge('127.0.0.1')
+const ADDRESS = addressCharge('127.0.0.1')
 const ALICE = userCharge('prod', 'alice', 1)
 
 const IDLE: Http1Connection = {
@@ -56,14 +56,14 @@ function upload(charge: Charge): {
 }
 
 test('little is read ahead for an unauthenticated client, more for a user', async () => {
-  const [stranger, user] = [upload(NOBODY), upload(ALICE)]
+  const [stranger, user] = [upload(ADDRESS), upload(ALICE)]
   await waitFor('both to be held back', () => stranger.request.isPaused() && user.request.isPaused())
   assert.equal(stranger.bytes(), roundUp(SERVER_LIMITS.initialConnectionWindowBytes))
   assert.equal(user.bytes(), HIGH_WATER_BYTES)
 })
 
 test('it goes on as its bytes are taken, and further when the client is known', async () => {
-  const { peer, stream, request, bytes } = upload(NOBODY)
+  const { peer, stream, request, bytes } = upload(ADDRESS)
   await waitFor('it to be held back', () => request.isPaused())
   const first = bytes()
   stream.credit(first)

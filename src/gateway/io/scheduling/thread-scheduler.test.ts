@@ -159,7 +159,7 @@ test('a source with many requests in flight is read on at a pace while others ar
   threadScheduler.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))
   const startMs = performance.now()
   const account = threadScheduler.accountOf({ source: 'owed', weight: 1, known: true }, startMs)
-  const somebodyElse = (): void => {
+  const otherUser = (): void => {
     const nowMs = performance.now()
     threadScheduler.charge(
       threadScheduler.accountOf({ source: 'light', weight: 1, known: true }, nowMs),
@@ -167,7 +167,7 @@ test('a source with many requests in flight is read on at a pace while others ar
       nowMs,
     )
   }
-  somebodyElse()
+  otherUser()
   const PIECES = 6
   let worked = 0
   const waiter = {
@@ -179,7 +179,7 @@ test('a source with many requests in flight is read on at a pace while others ar
   threadScheduler.wait(account, waiter)
   while (threadScheduler.waiting > 0) {
     await new Promise((resolve) => setTimeout(resolve, 1))
-    somebodyElse()
+    otherUser()
   }
   assert.equal(worked, PIECES)
   const pauses = (performance.now() - startMs) / OWED_PAUSE_MS

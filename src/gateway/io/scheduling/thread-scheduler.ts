@@ -80,7 +80,7 @@ class ThreadScheduler implements Tickable {
   // Measured cost of a response: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
-  /** Of these, the units charged to the source of the latest responses. */
+  /** The source that is charged for those units: that of the latest responses. */
   #unitsOf: Charge | undefined
   #unitsOfOne = 0
 

@@ -67,7 +67,7 @@ function flushSome(sockets: Fifo<Http2Socket>, untilMs: number, startMs: number)
 
 threadScheduler.setOutputs({ flush: flushDirty })
 
-/** Who pays for the connection, as far as known. */
+/** The source that is charged for the connection, as far as known. */
 interface Payer {
   readonly charge: Charge
 }

@@ -34,7 +34,7 @@ test('no connection is ended while all is within the bound', () => {
   assert.deepEqual(looked(Array.from({ length: 100 }, (_, i) => held(`address ${i}`, 192 + 10))), [])
 })
 
-test('who has the most loses its largest connections, others keep theirs', () => {
+test('the source with the most loses its largest connections, others keep theirs', () => {
   const many = Array.from({ length: 50 }, (_, i) => held('address 1', 228 + i))
   const others = [held('address 2', 428), held('address 3', 192)]
   const ended = looked([...others, ...many])

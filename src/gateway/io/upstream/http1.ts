@@ -34,7 +34,7 @@ interface Http1PoolOptions {
   }
   /** The server at `origin`. */
   readonly server: GuardedServer
-  /** Who pays for the head of an incoming response; called for each connection. */
+  /** The source that is charged for the head of an incoming response; called for each connection. */
   memory(): HeadMemory
   onBroken(error: Error): void
 }

@@ -35,7 +35,7 @@ export interface KubeCall {
   readonly fields?: HeaderList
   /** Limits of the response, unless it is an error. */
   readonly limits: AnswerLimits
-  /** Who pays for the memory of the response while it arrives. */
+  /** The source that is charged for the memory of the response while it arrives. */
   readonly payer: Charge
 }
 

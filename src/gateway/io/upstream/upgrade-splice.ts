@@ -36,7 +36,7 @@ const REFUSAL_BODY_DEADLINE_MS = 10_000
 
 /**
  * @param fields request header fields, without pseudo-headers; includes Connection and Upgrade
- * @param charge who pays for the traffic
+ * @param charge the source that is charged for the traffic
  */
 export function spliceUpgrade(
   endpoint: UpstreamEndpoint,

@@ -21,7 +21,7 @@ test('a user pays as a user of the cluster, with the same object each time', () 
 })
 
 test('an anonymous user is charged to the address, whatever its name', () => {
-  const nobody = new Authenticated(user('system:anonymous'), 'anonymous', [])
-  assert.equal(nobody.chargeIn(PROD, PEER), PEER.addressCharge)
+  const anonymous = new Authenticated(user('system:anonymous'), 'anonymous', [])
+  assert.equal(anonymous.chargeIn(PROD, PEER), PEER.addressCharge)
   assert.deepEqual(PEER.addressCharge, { source: 'address 10.0.0.1', weight: 1, known: false })
 })

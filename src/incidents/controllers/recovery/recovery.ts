@@ -43,7 +43,7 @@ interface DegradeRecoveryDeps {
 const LOOK_MS = 1_000
 /** Between two writes of a status in which only numbers have changed. */
 const QUIET_WRITE_MS = 5_000
-/** In which the best share of Ready nodes counts. */
+/** How long the best share of Ready nodes counts. */
 const READY_WINDOW_MS = 600_000
 
 export function startDegradeRecovery(deps: DegradeRecoveryDeps): RecoveryController {

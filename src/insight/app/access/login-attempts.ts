@@ -10,7 +10,7 @@ import type { LoginAttempts } from '../../admin/dashboard/sessions.ts'
 const MINUTE_S = 60
 const OF_AN_ADDRESS = 5
 const OF_ALL = 100
-const EVERYBODY = 'everybody'
+const ALL_ADDRESSES = 'all'
 
 /** @param failures of the other ports; failures here are counted there by the code that checks the token. Default: none */
 export function createLoginAttempts(failures?: Pick<FailureCounts, 'waitSeconds'>): LoginAttempts {
@@ -26,13 +26,13 @@ export function createLoginAttempts(failures?: Pick<FailureCounts, 'waitSeconds'
   }
   const over = (source: string): void => {
     count(source, -1)
-    count(EVERYBODY, -1)
+    count(ALL_ADDRESSES, -1)
   }
   return {
     async begin(address) {
       const source = addressSource(address)
-      const [ofAddress, ofAll] = [count(source, 1), count(EVERYBODY, 1)]
-      const [own, total] = await Promise.all([each.get(source), all.get(EVERYBODY)])
+      const [ofAddress, ofAll] = [count(source, 1), count(ALL_ADDRESSES, 1)]
+      const [own, total] = await Promise.all([each.get(source), all.get(ALL_ADDRESSES)])
       const here = Math.max(waitOf(own, OF_AN_ADDRESS - ofAddress), waitOf(total, OF_ALL - ofAll))
       const wait = Math.max(here, failures?.waitSeconds(source) ?? 0)
       if (wait > 0) over(source)
@@ -40,7 +40,7 @@ export function createLoginAttempts(failures?: Pick<FailureCounts, 'waitSeconds'
     },
     async ended(address, failed) {
       const source = addressSource(address)
-      if (failed) await Promise.all([consume(each, source), consume(all, EVERYBODY)])
+      if (failed) await Promise.all([consume(each, source), consume(all, ALL_ADDRESSES)])
       over(source)
     },
   }

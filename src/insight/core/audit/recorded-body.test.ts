@@ -23,7 +23,7 @@ function recorded(memory: ReturnType<typeof recordedMemory>, user: string, bytes
   return body
 }
 
-test('who has taken all of his part leaves the rest to others', () => {
+test('a user that has taken all of its part leaves the rest to others', () => {
   const memory = recordedMemory()
   const most = recorded(memory, 'a', MAX_RECORDED_BYTES_PER_USER)
   assert.equal(most.missing, '')

@@ -8,7 +8,7 @@ import { readAuditPolicy } from './policy.ts'
 import { type AuditDecision, type AuditedRequest, AuditRules } from './rules.ts'
 
 const ALICE = { name: 'alice', groups: ['dev', 'system:authenticated'] }
-const NOBODY = { name: '', groups: [] }
+const NO_USER = { name: '', groups: [] }
 const READ: AuditedRequest = {
   verb: 'get',
   isResourceRequest: true,
@@ -58,8 +58,8 @@ test('users, groups and verbs are exact', () => {
   assert.equal(isMatched({ verbs: ['get'] }, READ), true)
   assert.equal(isMatched({ verbs: ['*'] }, READ), false)
   assert.equal(isMatched({ users: ['alice'], userGroups: ['ops'] }, READ), false)
-  assert.equal(isMatched({ users: ['alice'] }, READ, NOBODY), false)
-  assert.equal(isMatched({}, READ, NOBODY), true)
+  assert.equal(isMatched({ users: ['alice'] }, READ, NO_USER), false)
+  assert.equal(isMatched({}, READ, NO_USER), true)
 })
 
 test('resources: groups, subresources, names', () => {

@@ -20,7 +20,7 @@ export interface TapCounts {
   readonly seen: number
   /** Matching events, shown or not. */
   readonly matched: number
-  /** Of these, events above the rate. */
+  /** How many of these were above the rate. */
   readonly aboveRate: number
   /** And events for which the reader had no room. */
   readonly unread: number

@@ -64,7 +64,7 @@ const FAST = { level: constants.Z_BEST_SPEED }
 
 export class OtlpExporter {
   readonly #options: OtlpExporterOptions
-  /** Who pays for the memory of the collector's responses. */
+  /** The source that is charged for the memory of the collector's responses. */
   readonly #charge: Charge
   readonly #sender: BatchSender<WrittenSpans, Buffer>
   readonly #warnings: RareWarnings

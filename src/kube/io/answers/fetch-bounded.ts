@@ -77,7 +77,7 @@ export class BoundedReply {
 
   /**
    * The whole body, which may be parsed: its values have been counted.
-   * @param charge who pays for its memory while it arrives
+   * @param charge the source that is charged for its memory while it arrives
    * @throws {AnswerTooLargeError} @throws {NoRoomError}
    */
   async countedText(limits: AnswerLimits, charge: Charge): Promise<string> {

@@ -5,7 +5,7 @@ import { StandingMessages } from './standing-messages.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
 const handlers = { protect: () => assert.fail('no call'), scaleDown: () => assert.fail('no call') }
-const NOBODY = { handlers, onUnclaimed: () => undefined, onMessage: () => undefined, onExit: () => undefined }
+const NO_OWNER = { handlers, onUnclaimed: () => undefined, onMessage: () => undefined, onExit: () => undefined }
 const MEMORY = new Int32Array(new SharedArrayBuffer(4))
 
 /** A slot whose thread records what it is sent. */
@@ -13,7 +13,7 @@ class ListeningSlot extends WorkerSlot {
   readonly heard: ToThread[] = []
 
   constructor(index: number, state: WorkerSlot['state']) {
-    super(index, () => assert.fail('no thread is to start'), Object({ connectionPlaces: MEMORY }), NOBODY)
+    super(index, () => assert.fail('no thread is to start'), Object({ connectionPlaces: MEMORY }), NO_OWNER)
     this.state = state
   }
 

@@ -25,7 +25,7 @@ interface ProtectorGeneratorDeps {
   /** None = only cells are removed, on request. */
   readonly kinds: readonly GeneratorKind[]
   readonly leadership: Leading
-  /** Of this process; used to summarize the status after cells were removed. */
+  /** The limits of this process; used to summarize the status after cells were removed. */
   readonly limits: HistoryLimits
   readonly clock: Clock
   /** In [0, 1). */

@@ -56,7 +56,7 @@ export function siblings(
   return owner === '' ? [] : replicaSets.filter((other) => other.controllerUid === owner)
 }
 
-/** Pods selected by a sibling, whoever owns them. */
+/** Pods selected by a sibling, with or without an owner. */
 export function relatedPods(related: readonly ReplicaSetFacts[], pods: readonly ScalePod[]): ScalePod[] {
   return pods.filter(({ labels }) => related.some(({ selector }) => selector?.matches(labels) === true))
 }

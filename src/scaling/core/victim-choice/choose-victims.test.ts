@@ -130,7 +130,7 @@ describe('preferences', () => {
 })
 
 test('among equal pods the choice does not depend on when it is made, nor on the order in which they are read', () => {
-  // Of the first two the controller deletes the lower UID while both are in one age bucket, and six seconds later the younger one.
+  // The controller deletes the first two by UID, lower first, while both are in one age bucket, and six seconds later the younger one.
   const pods = [
     pod('a', { age: 8_790 }),
     pod('b', { age: 8_000 }),

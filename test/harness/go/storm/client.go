@@ -31,7 +31,7 @@ const namespace = "storm"
 type counts struct {
 	dials, handshakes, resumed, lists, watches int
 	answers                                    map[string]int
-	// Of the first loss and of the last time that it was back; zero: not.
+	// When it was lost first, and when it was back last; zero: never.
 	lost, back time.Time
 }
 
@@ -45,7 +45,7 @@ type client struct {
 	watching int
 	// Open connections.
 	connections map[net.Conn]bool
-	// Closed when it is back; nil: nobody waits.
+	// Closed when it is back; nil: nothing waits.
 	arrived chan struct{}
 }
 
@@ -103,7 +103,7 @@ func newClient(crowd *crowd, index int) (*client, error) {
 	return c, nil
 }
 
-// dial connects from the loopback address of the client's group, to the client's own server; where nobody listens to the next, as a load
+// dial connects from the loopback address of the client's group, to the client's own server; where no server listens to the next, as a load
 // balancer would.
 func (c *client) dial() func(context.Context, string, string) (net.Conn, error) {
 	group := c.index / c.crowd.options.perAddress
