@@ -34,7 +34,6 @@ import { tuneForRequests } from '../../src/kit/io/world/v8-flags.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { loadFilters } from '../../src/program/subjects/load.ts'
 import { createFilters } from '../../src/program/threads/thread/filters.ts'
-import { NO_GATE } from '../../src/protection/request/verdict.ts'
 
 const HOST = 'bench.example.com'
 const ENDPOINT = 'https://10.0.0.1:6443'
@@ -44,6 +43,11 @@ const BATCH = 64
 const ROUNDS = 40
 const BODY = Buffer.alloc(1024, 'x')
 const noop = (): void => undefined
+/** Says nothing, and is asked nothing. */
+const MAIN_THREAD = {
+  topics: { publish: noop, subscribe: noop },
+  questions: { ask: () => new Promise<never>(noop), onLate: noop },
+}
 
 /** The other side of a request or of an answer: takes everything. */
 class Sink implements Stream {
@@ -238,11 +242,8 @@ function answerAll(): void {
 
 /** Microseconds of CPU for one request: the best round, the one that was disturbed least. */
 async function measure(name: string, gw: Gateway, peer: Peer, head: HeaderList, requests: number): Promise<number> {
-  const thread = { metrics: createMetrics().recorder, gate: NO_GATE, topics: { publish: noop, subscribe: noop } }
-  const filters = createFilters(
-    NO_GATE,
-    (await loadFilters()).map((create) => create(thread)),
-  )
+  const thread = { metrics: createMetrics().recorder, ...MAIN_THREAD }
+  const filters = createFilters((await loadFilters()).map((create) => create(thread)))
   const handler = createRequestHandler(gw, filters)
   await run(handler, peer, head, requests)
   let best = Number.POSITIVE_INFINITY

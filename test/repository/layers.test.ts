@@ -134,14 +134,18 @@ test('a subject imports those in front of it, and no others', () => {
   assert.deepEqual(back, [])
 })
 
-test('a subject that can be left out is imported by the list alone, and by the demo, which shows all of them', () => {
+/** Those of a subject are in a program only together with it. */
+const STANDS_ON: Readonly<Record<string, string>> = { scaling: 'protection' }
+
+test('a subject that can be left out is imported by the list alone, by one that stands on it, and by the demo, which shows all of them', () => {
   const optional = SUBJECTS.filter((subject) => files.some(({ path }) => path === `${subject}/subject.ts`))
-  assert.deepEqual(optional, ['scaling', 'scale-up-guard'])
+  assert.deepEqual(optional, ['protection', 'scaling', 'scale-up-guard'])
   const wrong = files.flatMap((file) =>
     file.imports
       .filter((name) => name.startsWith('.'))
       .map((name) => targetOf(file, name))
       .filter((target) => optional.includes(subjectOf(target)) && subjectOf(target) !== file.subject)
+      .filter((target) => STANDS_ON[file.subject] !== subjectOf(target))
       .filter((target) => file.subject !== 'demo' && (file.path !== LIST || !REGISTRATION.test(target)))
       .map((target) => `${file.path} -> ${target}`),
   )

@@ -1,5 +1,5 @@
-// A subject of the list in src/program/subjects/subjects.ts can be left out: without its folder, its import and its row the program compiles, is
-// bundled and serves, and has nothing of it. The demo shows all subjects, so it goes along with any of them, as does its row in src/main.ts.
+// A subject of the list in src/program/subjects/subjects.ts can be left out: without its folder, its import and its row, and those
+// of subjects that import it, the program compiles, is bundled and serves, and has nothing of it. The demo shows all subjects, so it goes along with any of them, as does its row in src/main.ts.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -10,6 +10,7 @@ import process from 'node:process'
 import { describe, test } from 'node:test'
 import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
 import { SUBJECTS } from '../../src/program/subjects/subjects.ts'
+import { sourceFiles } from '../harness/docs/source-files.ts'
 import { startGateway } from '../harness/gateways/gateway.ts'
 import { clusterObject } from '../harness/objects/objects.ts'
 import { PATIENT } from '../harness/patience.ts'
@@ -28,12 +29,13 @@ interface LeftOut {
 }
 
 const LEFT_OUT: readonly LeftOut[] = [
+  { folder: 'protection', name: 'PROTECTION', commands: ['protect'], fields: ['podProtection'] },
   { folder: 'scaling', name: 'SCALING', commands: ['scale'], fields: ['scaleProtection'] },
   { folder: 'scale-up-guard', name: 'SCALE_UP_GUARD', commands: [], fields: [] },
 ]
 
 test('the rows of these subjects stand at the end of the table of metrics, in the order of the list, whichever was loaded first', () => {
-  const listed = SUBJECTS.flatMap(({ metrics }) => metrics.metrics)
+  const listed = SUBJECTS.flatMap(({ metrics }) => metrics?.metrics ?? [])
   assert.deepEqual(METRICS.slice(-listed.length), listed)
   const idsAfter = (module: string): unknown =>
     JSON.parse(
@@ -44,7 +46,7 @@ test('the rows of these subjects stand at the end of the table of metrics, in th
         '-e',
         `await import('./src/${module}')
 const { SUBJECTS } = await import('./src/program/subjects/subjects.ts')
-console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => metrics.metrics.map(({ id }) => id))))`,
+console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => (metrics?.metrics ?? []).map(({ id }) => id))))`,
       ),
     )
   const ids = listed.map(({ id }) => id)
@@ -52,10 +54,16 @@ console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => metrics.metrics.map
   assert.deepEqual(idsAfter('scale-up-guard/metrics/descriptors.ts'), ids)
 })
 
-for (const { folder, name, commands, fields } of LEFT_OUT) {
-  describe(`without src/${folder}`, () => {
+test('every subject of the list is left out here', () => {
+  assert.equal(LEFT_OUT.length, SUBJECTS.length)
+})
+
+for (const subject of LEFT_OUT) {
+  const gone = withDependants(subject)
+  describe(`without ${gone.map(({ folder }) => `src/${folder}`).join(' and ')}`, () => {
     test('the program compiles, is bundled and serves', PATIENT, async () => {
-      const dir = copyWithout({ folder, name })
+      const dir = copyWithout(gone)
+      const commands = gone.flatMap((one) => one.commands)
       try {
         run(dir, join(ROOT, 'node_modules/.bin/tsc'), '-p', '.')
         run(dir, process.execPath, 'build/build.ts')
@@ -63,7 +71,10 @@ for (const { folder, name, commands, fields } of LEFT_OUT) {
         const help = run(dir, process.execPath, main, '--help')
         assert.match(help, /^ {2}serve /m)
         for (const command of commands) assert.doesNotMatch(help, new RegExp(`^ {2}${command}\\b`, 'm'))
-        await serve(main, fields)
+        await serve(
+          main,
+          gone.flatMap(({ fields }) => fields),
+        )
       } finally {
         rmSync(dir, { recursive: true, force: true })
       }
@@ -73,33 +84,53 @@ for (const { folder, name, commands, fields } of LEFT_OUT) {
 
 /** They compare what all subjects have together with a file: the table of metrics, and the manifest of the webhook. */
 const OF_ALL_SUBJECTS = ['src/gateway/metrics/descriptors.test.ts', 'src/apiserver/cli/webhook.test.ts']
-const OF_LEFT_OUT = /'(?:\.\.\/)+(?:src\/)?(?:scaling|demo)\//
 
-test('without src/scaling the unit tests of all other subjects pass (long)', PATIENT, () => {
-  const dir = copyWithout({ folder: 'scaling', name: 'SCALING' }, true)
-  try {
-    const files = globSync('src/**/*.test.ts', { cwd: dir }).filter(
-      (file) => !OF_ALL_SUBJECTS.includes(file) && !OF_LEFT_OUT.test(readFileSync(join(dir, file), 'utf8')),
-    )
-    assert.ok(files.length > 300, `${files.length} files of tests`)
-    const printed = run(dir, process.execPath, '--test', '--test-concurrency=2', '--test-reporter=dot', ...files)
-    assert.doesNotMatch(printed, /X/)
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
+for (const subject of LEFT_OUT.filter(({ folder }) => folder === 'scaling' || folder === 'protection')) {
+  const gone = withDependants(subject)
+  const folders = gone.map(({ folder }) => folder)
+  test(`without src/${folders.join(' and src/')} the unit tests of all other subjects pass (long)`, PATIENT, () => {
+    const dir = copyWithout(gone, true)
+    const ofLeftOut = new RegExp(`'(?:\\.\\./)+(?:src/)?(?:${[...folders, 'demo'].join('|')})/`)
+    try {
+      const files = globSync('src/**/*.test.ts', { cwd: dir }).filter(
+        (file) => !OF_ALL_SUBJECTS.includes(file) && !ofLeftOut.test(readFileSync(join(dir, file), 'utf8')),
+      )
+      assert.ok(files.length > 280, `${files.length} files of tests`)
+      const printed = run(dir, process.execPath, '--test', '--test-concurrency=2', '--test-reporter=dot', ...files)
+      assert.doesNotMatch(printed, /X/)
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+}
+
+/** A subject, and those of the list that import it, of which there is none without it. */
+function withDependants(subject: LeftOut): readonly LeftOut[] {
+  const imports = new Set(
+    [...sourceFiles().values()].flatMap((file) =>
+      file.imports.map(({ path }) => `${file.subject} ${path.split('/')[0] ?? ''}`),
+    ),
+  )
+  const gone = [subject]
+  for (const one of gone) {
+    gone.push(...LEFT_OUT.filter((other) => !gone.includes(other) && imports.has(`${other.folder} ${one.folder}`)))
   }
-})
+  return gone
+}
 
-/** The sources of the program without those of a subject, of the demo and, by default, of tests; the subject's row is gone from the list. */
-function copyWithout({ folder, name }: Pick<LeftOut, 'folder' | 'name'>, withTests = false): string {
+/** The sources of the program without those of some subjects, of the demo and, by default, of tests; the subjects' rows are gone from the list. */
+function copyWithout(gone: readonly Pick<LeftOut, 'folder' | 'name'>[], withTests = false): string {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-leave-out-'))
-  const absent = new Set([join(ROOT, 'src', folder), join(ROOT, 'src/demo')])
+  const absent = new Set([...gone.map(({ folder }) => join(ROOT, 'src', folder)), join(ROOT, 'src/demo')])
   const filter = (path: string): boolean => !absent.has(path) && (withTests || !/\.test\.tsx?$/.test(path))
   const tests = withTests ? ['test', 'deploy', 'docs', 'demo', 'README.md'] : []
   for (const part of ['src', 'build', 'config', 'package.json', 'package-lock.json', ...tests]) {
     if (existsSync(join(ROOT, part))) cpSync(join(ROOT, part), join(dir, part), { recursive: true, filter })
   }
-  edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
-  edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
+  for (const { name } of gone) {
+    edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
+    edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
+  }
   edit(join(dir, 'src/main.ts'), /^ {4}demo: .*\n/m)
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
   cpSync(join(ROOT, 'tsconfig.json'), join(dir, 'tsconfig.all.json'))

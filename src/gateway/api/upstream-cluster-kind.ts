@@ -40,7 +40,7 @@ export interface ResolvedReferences {
   readonly origins: ReadonlyMap<string, string>
 }
 
-interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'scaleProtection' | 'serverRefusal'> {
+interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'withoutSubject' | 'serverRefusal'> {
   /** Resolves references. Default: they are left alone. */
   resolve?(object: JsonObject): ResolvedReferences
 }
@@ -90,12 +90,12 @@ function checkWritten(
   object: JsonObject,
   before: JsonObject | undefined,
   pem: PemChecks,
-  { globalLimits = true, scaleProtection = true, serverRefusal, resolve }: ClusterKindOptions,
+  { globalLimits = true, withoutSubject, serverRefusal, resolve }: ClusterKindOptions,
 ): readonly FieldError[] {
   const options = {
     globalLimits,
-    scaleProtection,
     fileReferences: false,
+    ...(withoutSubject !== undefined && { withoutSubject }),
     ...(serverRefusal !== undefined && { serverRefusal }),
   }
   const shown = certificateShown(object, before)

@@ -1,6 +1,6 @@
 // Response of `/api/v1/clusters/NAME`: one cluster in full.
 
-import type { ProtectorRow } from '../../protection/api/protector-row.ts'
+import type { ProtectorRow } from '../../gateway/api/pod-protection-in-force.ts'
 import type { Change, ClusterTile, Series } from './overview.ts'
 
 export interface ClusterPage {

@@ -7,15 +7,18 @@ import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
-import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
 
 /** The kinds of subjects that can be left out. */
-export const SUBJECT_KINDS: readonly ResourceKind[] = SUBJECTS.flatMap(({ kinds }) => kinds)
+const SUBJECT_KINDS: readonly ResourceKind[] = SUBJECTS.flatMap(({ kinds }) => kinds)
+
+/** Those that several controllers follow, which keep what they need. */
+export const SHARED_KINDS: readonly ResourceKind[] = SUBJECTS.flatMap(({ shared }) => shared ?? [])
+/** Those whose objects are kept on disk as they are. */
+export const KEPT_KINDS: readonly ResourceKind[] = SUBJECT_KINDS.filter((kind) => !SHARED_KINDS.includes(kind))
 
 export const SCHEME: readonly ResourceKind[] = [
   UPSTREAM_CLUSTERS,
-  POD_PROTECTORS,
   REVOKED_CREDENTIALS,
   ...SUBJECT_KINDS,
   NAMESPACES,
@@ -25,4 +28,4 @@ export const SCHEME: readonly ResourceKind[] = [
 ]
 
 /** Kinds that a Kubernetes cluster does not have by itself. */
-export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, POD_PROTECTORS, ...SUBJECT_KINDS]
+export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, ...SUBJECT_KINDS]

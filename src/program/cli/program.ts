@@ -11,7 +11,6 @@ import { addReplay } from '../../cli/replay/program.ts'
 import { addDegrade } from '../../incidents/cli/program.ts'
 import { addTap } from '../../insight/cli/tap/program.ts'
 import { addTop } from '../../insight/cli/top/program.ts'
-import { addProtect } from '../../protection/cli/program.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
 
 /** A setting of the gateway as a flag. */
@@ -96,9 +95,8 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addTop(program, context)
   addDegrade(program, context)
   addRevoke(program, context)
-  addProtect(program, context)
-  addInside(program, context)
   for (const { addCommands } of SUBJECTS) addCommands?.(program, context)
+  addInside(program, context)
   addTap(program, context)
   addImport(program, context)
   addControl(program, context, async () => (await import('../api/scheme.ts')).CUSTOM_KINDS)

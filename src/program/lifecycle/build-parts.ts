@@ -11,7 +11,6 @@ import type { RecentLines } from '../../kit/io/logs/recent-lines.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import { loadServingPair } from '../../process/certificates/serving-pair.ts'
 import { sharePki } from '../../process/certificates/shared-pki.ts'
-import { Protection } from '../../protection/app/protection.ts'
 import { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
@@ -59,28 +58,12 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
   const outputs = { log, access, auditPolicy, ...auditOutputs }
   const inline = given.inline ?? false
   const wired = wire({ config, memory, serving, outputs, calls, inline, lastGood, begun, given })
-  const { pool, changes, metrics, admission, failures } = wired
+  const { metrics, admission, failures } = wired
   const { recorder } = metrics
   plane.guardPort?.(admission, failures, (limit, known) => recorder.add(LIMITED, 1, limit, known ? 'true' : 'false'))
   const { bytes, unbounded } = memory.ceiling
   recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   recorder.set(MEMORY_LIMIT, memory.limitBytes)
-  const { client, server, revoked } = plane
-  const protection = new Protection({
-    ...wired,
-    config,
-    client,
-    server,
-    lastGood,
-    revoked,
-    log,
-    calls,
-    onApplied: (listener) => changes.onApplied(listener),
-    onNamespaces: (namespaces) => pool.protectedNamespaces(namespaces),
-  })
-  begun.defer(() => protection.stop())
-  pool.protectBy(() => protection.gate)
-  const subjects = await loadSubjects()
   return {
     ...wired,
     config,
@@ -92,8 +75,7 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
     processMetrics,
     lastGood,
     plane,
-    client,
-    protection,
-    subjects,
+    client: plane.client,
+    subjects: await loadSubjects(),
   }
 }

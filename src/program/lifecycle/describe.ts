@@ -17,7 +17,7 @@ export async function describeState(
   subjects: Readonly<Record<string, object | null>>,
   draining: boolean,
 ): Promise<object> {
-  const { clusters, pool, upstreams, sharing, memory, protection } = parts
+  const { clusters, pool, upstreams, sharing, memory } = parts
   const { problems, appliedAtMs } = parts.changes.inForce
   const reports = await pool.reports()
   const sum = (of: (report: ThreadReport) => number): number =>
@@ -40,7 +40,6 @@ export async function describeState(
     memory: describeMemory(memory),
     problems,
     globalLimits: sharing?.limits.status() ?? null,
-    protection: protection.describe(),
     ...subjects,
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],

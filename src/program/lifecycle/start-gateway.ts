@@ -19,10 +19,11 @@ import { checkHosts } from '../../pki/io/control-pki.ts'
 import { makePrivateDirectory } from '../../pki/io/pki-files.ts'
 import { readServingPair } from '../../process/certificates/serving-pair.ts'
 import { type Config, portsOf } from '../../process/config/config.ts'
-import { readGeneratorKinds } from '../../protection/app/protection.ts'
 import { healthFiles } from '../health/health-port.ts'
 import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
 import { checkOidcCaFile } from '../object-plane/control-oidc.ts'
+import { loadChecks } from '../subjects/load.ts'
+import { SUBJECTS } from '../subjects/subjects.ts'
 import { assemble } from './assemble.ts'
 import { buildParts } from './build-parts.ts'
 import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
@@ -81,8 +82,19 @@ async function checkStart(config: Config, log: Logger): Promise<void> {
   if (config.controlOidcIssuerUrl !== '') checkOidcCaFile(config)
   if (config.redisUrl !== '') readRedisCredentials(config)
   if (config.tracingOtlpEndpoint !== '') readOtlpFiles(config)
-  readGeneratorKinds(config.protection.generatorConfigFile)
+  for (const check of await loadChecks()) check(config)
+  warnOfSettings(config, log)
   await checkKubeconfigs(config, log)
+}
+
+/** Settings of a subject that the program does not have. */
+function warnOfSettings({ protection }: Config, log: Logger): void {
+  const { listen, kubeconfig, generatorConfigFile } = protection
+  const isGiven = listen !== undefined || kubeconfig !== '' || generatorConfigFile !== ''
+  if (!isGiven || SUBJECTS.some(({ settings }) => settings === 'protection')) return
+  log.warn('--protection-* has no effect: this program was built without pod protection', {
+    fix: 'use a build that has it',
+  })
 }
 
 /**

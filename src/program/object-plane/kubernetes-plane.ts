@@ -37,9 +37,8 @@ import type { OwnCertificate } from '../../process/certificates/own-certificates
 import { sharedCAs } from '../../process/certificates/shared-pki.ts'
 import { type FollowedPki, followSharedPki } from '../../process/certificates/shared-pki-follow.ts'
 import type { Config } from '../../process/config/config.ts'
-import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import { crdOf } from '../api/crd.ts'
-import { CUSTOM_KINDS, SUBJECT_KINDS } from '../api/scheme.ts'
+import { CUSTOM_KINDS, KEPT_KINDS, SHARED_KINDS } from '../api/scheme.ts'
 import { CrdInstallation } from '../last-good/crd-installation.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import { ControlPort } from './control-port.ts'
@@ -109,9 +108,9 @@ export class KubernetesPlane implements ObjectPlane {
     const waitMs = (): number => lastGood.waitMs
     this.client = keepFollowed({
       // The source and three controllers follow UpstreamClusters, the ledger and the generator PodProtectors.
-      client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log, [POD_PROTECTORS]) },
+      client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log, SHARED_KINDS) },
       keeper: lastGood.keeper('scale', of),
-      kinds: SUBJECT_KINDS,
+      kinds: KEPT_KINDS,
       waitMs,
     })
     const keeper = lastGood.keeper('objects', of)

@@ -23,13 +23,13 @@ import { CLOSED, ownListeners } from '../wiring/own-listeners.ts'
 /** What this gateway can do with an object. */
 export function checksOf(
   config: Config,
-): Required<Pick<ClusterCheckOptions, 'globalLimits' | 'scaleProtection' | 'serverRefusal'>> {
+): Required<Pick<ClusterCheckOptions, 'globalLimits' | 'withoutSubject' | 'serverRefusal'>> {
   // Interfaces change: what cannot be decided at a write is decided when a connection is opened.
   const rules = new DialRules(config.allowLocalServers, () => false)
   rules.setOwnListeners(ownListeners(config, CLOSED))
   return {
     globalLimits: config.redisUrl !== '',
-    scaleProtection: SUBJECTS.some(({ fields }) => fields?.includes('scaleProtection')),
+    withoutSubject: (field) => !SUBJECTS.some(({ fields }) => fields?.includes(field)),
     serverRefusal: (host, port) => (isLocal(host, port, rules) ? localServerMessage(host) || OWN : ''),
   }
 }

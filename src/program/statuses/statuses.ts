@@ -25,8 +25,8 @@ import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
 import { type Running, stopInReverse } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
-import type { Protection } from '../../protection/app/protection.ts'
 import type { LoadedSubjects } from '../subjects/load.ts'
+import type { RunningSubjects } from '../subjects/running.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 interface StatusParts
@@ -35,7 +35,6 @@ interface StatusParts
   readonly config: Config
   /** Client for the objects; undefined = they are files and have no status: autoscaler reports are then in each replica's metrics. */
   readonly client: ObjectClient | undefined
-  readonly protection: Pick<Protection, 'stateOf'>
   readonly subjects: Pick<LoadedSubjects, 'led'>
   readonly log: Logger
 }
@@ -49,8 +48,12 @@ function limitsMessage({ sharing, clusters }: StatusParts, cluster: string): str
 }
 
 /** @param adminAddress where other replicas reach the admin listener; '' = nowhere */
-export function startStatuses(parts: StatusParts, adminAddress: string): Running {
-  const { config, client, protection, subjects, log, clusters, clock, clocks, clientOf, pool, changes } = parts
+export function startStatuses(
+  parts: StatusParts,
+  running: Pick<RunningSubjects, 'podProtection'>,
+  adminAddress: string,
+): Running {
+  const { config, client, subjects, log, clusters, clock, clocks, clientOf, pool, changes } = parts
   const { replicaName: replica } = config
   const leadership = client === undefined ? leadAlone(log) : leadByLease(client, { ...LEADER_LEASE, replica, log })
   const autoscalers = new AutoscalerStatuses({ clusters, connect: clientOf, leadership, clock })
@@ -83,7 +86,7 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     leadership,
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
-    podProtection: (cluster) => protection.stateOf(cluster),
+    podProtection: (cluster) => running.podProtection?.stateOf(cluster),
     autoscaler: (cluster) => autoscalers.get(cluster),
     servers: (cluster) => parts.servers.ofCluster(cluster),
     problems: () => changes.inForce.problems,

@@ -1,6 +1,6 @@
 // The modules of the subjects that this thread needs.
 
-import type { CreateFilters, StartLed, StartSubject, SubjectComponent } from './subject.ts'
+import type { CheckSettings, CreateFilters, StartLed, StartSubject, SubjectComponent } from './subject.ts'
 import { SUBJECTS } from './subjects.ts'
 
 interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
@@ -11,6 +11,11 @@ interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
 export interface LoadedSubjects {
   readonly components: readonly LoadedComponent[]
   readonly led: readonly StartLed[]
+}
+
+/** Checks of all settings, before anything is written. */
+export async function loadChecks(): Promise<readonly CheckSettings[]> {
+  return await Promise.all(SUBJECTS.flatMap(({ check }) => check?.() ?? []))
 }
 
 export async function loadSubjects(): Promise<LoadedSubjects> {

@@ -1,29 +1,43 @@
 // What a subject adds to the program. Whatever is a function returning a promise loads modules, so that each command and thread loads only its own.
 
 import type { Command } from 'commander'
+import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { CommandContext } from '../../cli/command/output.ts'
+import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
+import type { SubjectField } from '../../gateway/api/upstream-cluster/checks.ts'
+import type { CellClocks } from '../../gateway/core/clocks/cell-clock.ts'
+import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
 import type { SubjectMetrics } from '../../gateway/metrics/metric.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
+import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { Leading } from '../../kube/controllers/kernel/leadership.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
+import type { KubeCallEvents } from '../../kube/io/client-events.ts'
 import type { Running } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
+import type { AnswersThreads, AsksMain } from '../../process/core/topics/questions.ts'
 import type { TopicChannel } from '../../process/core/topics/topics.ts'
-import type { ProtectionGate } from '../../protection/api/protection.ts'
+import type { LastGoodStates } from '../last-good/states.ts'
 
 export interface Subject {
-  /** Its custom kinds. What they held last is kept on disk, for a start without the API server (last-good/). */
+  /** Its custom kinds. What they held last is kept on disk, for a start without the API server (last-good/), except of `shared` ones. */
   readonly kinds: readonly ResourceKind[]
+  /** Kinds that several of its controllers follow, by one watch that keeps no object. It keeps on disk itself what it needs of them. Default: none. */
+  readonly shared?: readonly ResourceKind[]
   /** Fields of UpstreamCluster that have no effect without it: a warning says so then. Default: none. */
-  readonly fields?: readonly 'scaleProtection'[]
-  /** Its rows of the table of metrics. */
-  readonly metrics: SubjectMetrics
+  readonly fields?: readonly SubjectField[]
+  /** Settings that have no effect without it, by their group: likewise. Default: none. */
+  readonly settings?: 'protection'
+  /** Its rows of the table of metrics, in which all threads count. Default: none. */
+  readonly metrics?: SubjectMetrics
   readonly addCommands?: (program: Command, context: CommandContext) => void
+  /** Checks its settings and the files that they name, before anything is written. */
+  readonly check?: () => Promise<CheckSettings>
   /** Its filters, created once for each gateway thread. */
   readonly filters?: () => Promise<CreateFilters>
   /** A component of the process that is started before the ports open. */
@@ -35,23 +49,37 @@ export interface Subject {
 /** What a gateway thread gives to a subject. */
 interface SubjectThread {
   readonly metrics: MetricsRecorder
-  /** Evaluates deletions of pods. */
-  readonly gate: ProtectionGate
   /** To the main thread. */
   readonly topics: TopicChannel
+  readonly questions: AsksMain
 }
 
 /** What the main thread gives to a subject. */
-interface SubjectMain {
+export interface SubjectMain {
   readonly config: Config
   /** undefined = the objects are files. */
   readonly client: ObjectClient | undefined
+  /** URL of their API server; '' = it is in this process, or there is none. */
+  readonly server: string
+  /** What is kept of them for a start without it. */
+  readonly lastGood: Pick<LastGoodStates, 'waitMs' | 'keeperIfWritable'>
+  /** Credentials that are revoked for webhooks; undefined = no such list. */
+  readonly revoked: RevocationCheck | undefined
+  /** Admission of clients at ports of the main thread, shared by all of them. */
+  readonly admission: PortAdmission
+  readonly clusters: ClusterTable
+  /** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. */
+  onApplied(listener: () => void): () => void
   /** Connects to a cluster as the gateway itself. */
   readonly clientOf: (cluster: string) => KubeClient
   readonly metrics: Pick<GatewayMetrics, 'families'>
+  /** Notified of calls to API servers. */
+  readonly calls: KubeCallEvents
   /** To the gateway threads. */
   readonly topics: TopicChannel
+  readonly questions: AnswersThreads
   readonly clock: Clock
+  readonly clocks: CellClocks
   readonly log: Logger
 }
 
@@ -63,11 +91,15 @@ interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'topics' | 'clock' |
   readonly clusters: { names(): Iterable<string> }
 }
 
-interface RunningSubject extends Running {
+export interface RunningSubject extends Running {
   /** Resolves when what it must know before the first request is known, or after `withinMs`. */
   known?(withinMs: number): Promise<void>
-  /** Its state in /debug/config. */
-  describe?(): object
+  /** Its state in /debug/config; null = there is nothing to say yet. */
+  describe?(): object | null
+  /** Port of its webhook; 0 = not open. */
+  readonly webhookPort?: number
+  /** Set by the one that protects pods: for statuses and the dashboard. */
+  readonly podProtection?: PodProtectionInForce
 }
 
 export interface SubjectComponent {
@@ -79,6 +111,8 @@ export interface SubjectComponent {
 }
 
 export type CreateFilters = (thread: SubjectThread) => SubjectFilters
+/** @throws {UserError} if the gateway cannot start */
+export type CheckSettings = (config: Config) => void
 /** undefined = disabled. */
-export type StartSubject = (main: SubjectMain) => RunningSubject | undefined
+export type StartSubject = (main: SubjectMain) => RunningSubject | undefined | Promise<RunningSubject | undefined>
 export type StartLed = (led: SubjectLed) => Pick<Running, 'stop'>

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
 import fc from 'fast-check'
-import { type AnswerMessage, CallError, type CallFailure, type CallHandlers, type CallMessage, Calls } from './calls.ts'
+import { CallError, type CallFailure } from '../../process/core/topics/call-error.ts'
+import { type AnswerMessage, type CallHandlers, type CallMessage, Calls } from './calls.ts'
 
 interface Here {
   readonly double: { readonly argument: number; readonly answer: number }

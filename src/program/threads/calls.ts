@@ -2,6 +2,7 @@
 // end. It is independent of threads: `post` sends a message, `receive` takes one.
 
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { CallError, type CallFailure } from '../../process/core/topics/call-error.ts'
 
 /** Keyed by name: argument and answer of a call. Both are cloned in transit. */
 type CallTypes<T> = Readonly<Record<keyof T, { readonly argument: unknown; readonly answer: unknown }>>
@@ -34,19 +35,6 @@ export type AnswerMessage<T extends CallTypes<T>> =
   | ({ readonly type: 'answer'; readonly id: number } & NamedAnswer<T>)
   /** The call failed. */
   | { readonly type: 'failure'; readonly id: number; readonly message: string }
-
-/** Why there is no answer: it was late; the caller aborted the call; one of the threads has ended; or the other thread failed, as the message says. */
-export type CallFailure = 'late' | 'aborted' | 'ended' | 'failed'
-
-export class CallError extends Error {
-  override readonly name = 'CallError'
-  readonly failure: CallFailure
-
-  constructor(failure: CallFailure, message: string) {
-    super(message)
-    this.failure = failure
-  }
-}
 
 export interface CallOptions {
   /** Milliseconds until the call fails as `late`. */

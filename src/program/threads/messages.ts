@@ -12,7 +12,6 @@ import type { ListenAddress } from '../../kit/core/listen-address.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { TopicMessage } from '../../process/core/topics/topics.ts'
 import type { Block } from '../../process/failures/address-failures.ts'
-import type { Reservation } from '../../protection/api/protection.ts'
 import type { FromStreams, ToStreams } from './streams.ts'
 import type { CallsFromThread, CallsToThread, ThreadReport } from './thread-calls.ts'
 
@@ -52,8 +51,6 @@ export type ToThread =
   | { readonly type: 'connection'; readonly listener: number; readonly socket: Socket }
   /** The open listeners of the process. */
   | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
-  /** Namespaces in which pods may have a protector; undefined = any. */
-  | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
   /** A message of one subject to all threads. */
   | TopicMessage
   /** Sources blocked after too many failures. */
@@ -88,8 +85,6 @@ export type FromThread =
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
   /** A message of one subject to the main thread. */
   | TopicMessage
-  /** Deletions that upstream refused, or that were not sent. */
-  | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   /** Failed credentials and handshakes, by source. */
   | { readonly type: 'failures'; readonly failures: readonly FailedSource[] }
   | { readonly type: 'drained' }

@@ -6,12 +6,7 @@ import type { PoolDescription } from '../../gateway/io/upstream/upstreams.ts'
 import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
 import type { InsightCalls } from '../../insight/app/threads/insight-threads.ts'
 import type { LogLevel } from '../../kit/io/logs/log.ts'
-import type {
-  ProtectionRequest,
-  ProtectionVerdict,
-  ScaleDownAnswer,
-  ScaleDownQuestion,
-} from '../../protection/api/protection.ts'
+import type { AnsweredQuestion, AskedQuestion } from '../../process/core/topics/questions.ts'
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
 /** Made by the main thread. */
@@ -24,10 +19,8 @@ export interface MainCalls extends InsightCalls {
 
 /** Made by a gateway thread. */
 export interface GatewayCalls {
-  /** Deletions to be evaluated together; one verdict for each. */
-  readonly protect: { readonly argument: readonly ProtectionRequest[]; readonly answer: readonly ProtectionVerdict[] }
-  /** Replicas about to be lowered. */
-  readonly scaleDown: { readonly argument: ScaleDownQuestion; readonly answer: ScaleDownAnswer }
+  /** Of one subject (process/core/topics/questions.ts). */
+  readonly ask: { readonly argument: AskedQuestion; readonly answer: AnsweredQuestion }
 }
 
 /** Messages received by a gateway thread. */

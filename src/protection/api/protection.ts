@@ -183,6 +183,9 @@ export interface ProtectionGate {
   release(reservations: readonly Reservation[]): void
 }
 
+/** What is asked of the ledger about replicas that are lowered. */
+export type ScaleDownGate = Pick<ProtectionGate, 'covers' | 'reviewScaleDown'>
+
 export const FORCE_DELETE_ANNOTATION = 'podseidon.kubewharf.io/force-delete'
 export const HEALTH_CRITERION_ANNOTATION = 'podseidon.kubewharf.io/health-criterion'
 export const REMOVE_CELL_ONCE_ANNOTATION = 'podseidon.kubewharf.io/remove-cell-once'

@@ -2,8 +2,8 @@
 // UpstreamCluster or a flag requires it; until then nothing is read and nothing runs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parse } from 'yaml'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import type { PodProtectionInForce, ProtectorRows } from '../../gateway/api/pod-protection-in-force.ts'
 import type { GatewayProtection } from '../../gateway/api/upstream-cluster/status.ts'
 import type { CellClocks, ClockSkew } from '../../gateway/core/clocks/cell-clock.ts'
 import { objectsOf } from '../../gateway/io/last-good/format.ts'
@@ -12,7 +12,6 @@ import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
-import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import { parseSocketAddress } from '../../kit/core/listen-address.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
@@ -21,25 +20,28 @@ import type { Leadership } from '../../kube/controllers/kernel/leadership.ts'
 import { createKubeClient, type KubeClient } from '../../kube/io/client.ts'
 import type { KubeCallEvents } from '../../kube/io/client-events.ts'
 import { sharedFollow } from '../../kube/io/shared-follow.ts'
-import { readTextFile } from '../../pki/io/pki-files.ts'
 import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
 import { stopInReverse } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
+import type { AnswersThreads } from '../../process/core/topics/questions.ts'
+import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
-import type { PodFacts, ProtectionGate } from '../api/protection.ts'
+import type { PodFacts } from '../api/protection.ts'
 import { type StaleCellSweeper, startStaleCellSweeper } from '../controllers/aggregator/stale-cell-sweeper.ts'
 import { type ProtectorGenerator, startProtectorGenerator } from '../controllers/generator/protector-generator.ts'
 import { monitorProtectors, ProtectorMonitor } from '../controllers/generator/protector-monitor.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../controllers/ledger/ledger.ts'
 import { RefusalEvents } from '../controllers/ledger/refusal-events.ts'
-import { parseGeneratorConfig } from '../core/generator/config.ts'
 import type { GeneratorKind } from '../core/generator/kinds.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../metrics/metrics.ts'
 import { leadershipOf, ProtectionCells } from './cells.ts'
+import { readGeneratorKinds } from './generator-config.ts'
 import { type KeptProtectors, keepProtectors, type ProtectorStates } from './kept-protectors.ts'
 import type { ProtectionPort } from './port.ts'
-import { type ProtectorRows, protectorRows } from './protector-rows.ts'
+import { protectorRows } from './protector-rows.ts'
+import { ThreadDeletions } from './thread-deletions.ts'
+import { PROTECTED_NAMESPACES } from './topics.ts'
 import { createWebhook, type WebhookDeps } from './webhook.ts'
 
 interface ProtectionDeps {
@@ -64,8 +66,9 @@ interface ProtectionDeps {
   readonly calls: KubeCallEvents
   /** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. */
   onApplied(listener: () => void): () => void
-  /** Tells the gateway threads which namespaces have a protector; undefined = unknown. */
-  onNamespaces(namespaces: ReadonlySet<string> | undefined): void
+  /** To the gateway threads. */
+  readonly topics: TopicChannel
+  readonly questions: AnswersThreads
 }
 
 const KNOWN_LOOK_MS = 5
@@ -82,8 +85,19 @@ interface Running {
   readonly generator: ProtectorGenerator
 }
 
-export class Protection {
-  readonly name = 'protection'
+/** Stopped if it cannot start. @throws {UserError} (rejects) */
+export async function startProtection(deps: ProtectionDeps): Promise<Protection> {
+  const protection = new Protection(deps)
+  try {
+    await protection.start()
+  } catch (error) {
+    await protection.stop()
+    throw error
+  }
+  return protection
+}
+
+export class Protection implements PodProtectionInForce {
   readonly metrics: ProtectionMetrics
   readonly #deps: ProtectionDeps
   /** Client for --protection-kubeconfig; closed by us. */
@@ -119,13 +133,8 @@ export class Protection {
     })
   }
 
-  /** The gate that evaluates deletions; undefined = not started. */
-  get gate(): ProtectionGate | undefined {
-    return this.#running?.ledger
-  }
-
   /** Port of the webhook; 0 = not open. */
-  get port(): number {
+  get webhookPort(): number {
     return this.#port?.port ?? 0
   }
 
@@ -154,8 +163,14 @@ export class Protection {
     this.metrics.expose(into)
   }
 
-  /** Follows the UpstreamClusters, and opens the webhook, if configured. @throws {UserError} */
+  get podProtection(): PodProtectionInForce {
+    return this
+  }
+
+  /** Answers the gateway threads, follows the UpstreamClusters, and opens the webhook, if configured. @throws {UserError} */
   async start(): Promise<void> {
+    const { topics, questions, log } = this.#deps
+    new ThreadDeletions({ gate: () => this.#running?.ledger, topics, questions, log }).start()
     this.#unfollow = this.#deps.onApplied(() => this.#update())
     const { listen, generatorConfigFile } = this.#deps.config.protection
     if (listen !== undefined || generatorConfigFile !== '') this.#begin()
@@ -257,7 +272,7 @@ export class Protection {
   #begin(): void {
     if (this.#running !== undefined) return
     this.#core = { ...this.#core, sinceMs: this.#deps.clock.now() }
-    const { config, client, clock, clocks, log, onNamespaces } = this.#deps
+    const { config, client, clock, clocks, log, topics } = this.#deps
     const core = this.#ownCore ?? client
     if (core === undefined) {
       log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
@@ -288,7 +303,7 @@ export class Protection {
       random: Math.random,
       log,
       events,
-      onNamespaces,
+      onNamespaces: (namespaces) => topics.publish(PROTECTED_NAMESPACES, namespaces),
     })
     const { protectors } = ledger
     const alone = config.source === 'embedded' && this.#ownCore === undefined
@@ -359,21 +374,4 @@ function ownClient(
   // Only a leader uses the workloads' client; its certificate's expiry must be known earlier.
   client.kubeconfig?.refresh()
   return { ...client, follow: sharedFollow(client, [], log, [POD_PROTECTORS]) }
-}
-
-/** @throws {UserError} with all errors */
-export function readGeneratorKinds(file: string): readonly GeneratorKind[] {
-  if (file === '') return []
-  const flag = '--protection-generator-config'
-  let data: unknown
-  try {
-    data = parse(readTextFile(file), { logLevel: 'error' })
-  } catch (error) {
-    const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
-    throw new UserError(`${flag} ${file} cannot be read: ${why}`, 'name a readable YAML file')
-  }
-  const { kinds, problems } = parseGeneratorConfig(data)
-  if (problems.length === 0) return kinds
-  const lines = problems.map(({ path, message, fix }) => `${file}: ${path}: ${message}; ${fix}`)
-  throw new UserError(`${flag} has errors:\n${lines.join('\n')}`, 'fix them')
 }

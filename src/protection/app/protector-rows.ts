@@ -1,9 +1,9 @@
 // The PodProtectors of a cell for the dashboard: those with the least room first.
 
+import type { ProtectorRow, ProtectorRows } from '../../gateway/api/pod-protection-in-force.ts'
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import type { PodFacts } from '../api/protection.ts'
-import type { ProtectorRow } from '../api/protector-row.ts'
 import { limitsOf } from '../core/history/limits.ts'
 import { quotaState } from '../core/quota/quota.ts'
 import type { LiveProtector } from '../state/protectors.ts'
@@ -14,12 +14,6 @@ const MAX_ROWS = 100
 const MAX_NAMES = 10
 /** Limit per PodProtector. */
 const MAX_PODS = 2000
-
-export interface ProtectorRows {
-  readonly rows: readonly ProtectorRow[]
-  /** Number of omitted rows. */
-  readonly omitted: number
-}
 
 /** @param select pods of the cell; undefined if another replica counts them */
 export function protectorRows(

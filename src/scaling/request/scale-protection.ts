@@ -13,7 +13,7 @@ import type { Decision, RequestFilter } from '../../gateway/request/exchange/dec
 import { type JsonObject, mapOf } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
-import type { ProtectionGate, ProtectorAnswer } from '../../protection/api/protection.ts'
+import type { ProtectorAnswer, ScaleDownGate } from '../../protection/api/protection.ts'
 import { isGuarded } from '../../protection/core/quota/guarded-pods.ts'
 import { leavingPods, withoutTemplate } from '../core/protection/leaving-pods.ts'
 import { podSelectors } from '../core/rank/pods-to-read.ts'
@@ -40,7 +40,7 @@ const WINDOW_MS = 60_000
 
 interface ScaleProtectionDeps {
   /** Asks PodProtectors about the pods that go. */
-  readonly gate: ProtectionGate
+  readonly gate: ScaleDownGate
   readonly policies: ScaleDownPolicies
   /** A write of replicas was evaluated, or was not, and why. */
   counted(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
@@ -217,7 +217,7 @@ interface Said {
 const NOTHING_SAID: Said = { against: [], unknown: '' }
 
 async function askProtectors(
-  gate: ProtectionGate,
+  gate: ScaleDownGate,
   { cluster, info }: Decision,
   { kind, workload, to }: Lowered,
   plan: ScaleDownPlan,

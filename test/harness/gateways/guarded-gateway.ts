@@ -18,6 +18,8 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../../src/protection/api/protection.ts'
+import { ThreadDeletions } from '../../../src/protection/app/thread-deletions.ts'
+import { PROTECTED_NAMESPACES } from '../../../src/protection/app/topics.ts'
 import type { ScaleDownReport } from '../../../src/scaling/api/scale-down.ts'
 import { POLICIES_IN_FORCE, SCALED_DOWN } from '../../../src/scaling/app/topics.ts'
 import type { CompiledScaleDownPolicy } from '../../../src/scaling/core/victim-choice/policy.ts'
@@ -140,7 +142,8 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     audit: lineWriter(audit),
     onBroken: silent,
   })
-  if (withGate) pool.protectBy(() => gate)
+  const { topics, questions } = pool
+  new ThreadDeletions({ gate: () => (withGate ? gate : undefined), topics, questions, log }).start()
   const scaledDown: ScaleDownReport[] = []
   pool.topics.subscribe(SCALED_DOWN, (report) => scaledDown.push(report))
   pool.start()
@@ -165,7 +168,7 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     scaledDown,
     scaleDownPolicies: (policies) => pool.topics.publish(POLICIES_IN_FORCE, policies),
     refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(systemClock.now()) ?? 0,
-    cover: (namespaces) => pool.protectedNamespaces(namespaces),
+    cover: (namespaces) => topics.publish(PROTECTED_NAMESPACES, namespaces),
     stop: () => pool.end(),
   }
 }

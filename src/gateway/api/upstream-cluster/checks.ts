@@ -39,6 +39,11 @@ import {
 
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
 
+/** Fields that are for subjects which can be left out of the program, with what it then lacks. */
+const SUBJECT_FIELDS = { podProtection: 'pod protection', scaleProtection: 'scaling' } as const
+
+export type SubjectField = keyof typeof SUBJECT_FIELDS
+
 /** Capabilities of the gateways that the object is for. */
 export interface ClusterCheckOptions {
   /** Whether secret references may name files: only if the objects themselves come from files. Default true. */
@@ -47,8 +52,8 @@ export interface ClusterCheckOptions {
   readonly globalLimits?: boolean
   /** Whether a leader writes to the objects, and so carries out spec.degrade.recovery. Default true. */
   readonly recovery?: boolean
-  /** Whether the program has the subject that checks writes of replicas (spec.scaleProtection). Default true. */
-  readonly scaleProtection?: boolean
+  /** Whether the program was built without the subject for which a field of the spec is. Default: it has all of them. */
+  readonly withoutSubject?: (field: SubjectField) => boolean
   /** Why the gateway refuses to connect to this server; '' = it connects, or cannot know. Default: as if the operator had allowed nothing. */
   readonly serverRefusal?: (host: string, port: number) => string
 }
@@ -225,17 +230,22 @@ function checkSpec(
   checkRules(spec.listGuard?.exempt ?? [], 'spec.listGuard.exempt', out)
   checkShareWeights(spec.shares?.weights ?? [], 'spec.shares.weights', out)
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
-  if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
-  if (spec.autoscaler !== undefined) checkAutoscaler(spec.autoscaler, 'spec.autoscaler', out)
-  if (spec.scaleProtection !== undefined && options.scaleProtection === false) {
-    out.warning(
-      'spec.scaleProtection',
-      'has no effect: this program was built without scaling',
-      'use a build that has it',
-    )
-  } else if (spec.scaleProtection !== undefined) {
-    checkScaleProtection(spec.scaleProtection, spec.podProtection !== undefined, 'spec.scaleProtection', out)
+  const { podProtection, autoscaler, scaleProtection } = spec
+  if (podProtection !== undefined) {
+    hasEffect('podProtection', options, out)
+    checkPodProtection(podProtection, 'spec.podProtection', out)
   }
+  if (autoscaler !== undefined) checkAutoscaler(autoscaler, 'spec.autoscaler', out)
+  if (scaleProtection !== undefined && hasEffect('scaleProtection', options, out))
+    checkScaleProtection(scaleProtection, podProtection !== undefined, 'spec.scaleProtection', out)
+}
+
+/** If not, a warning says why. */
+function hasEffect(field: SubjectField, { withoutSubject }: ClusterCheckOptions, out: FieldErrors): boolean {
+  if (withoutSubject?.(field) !== true) return true
+  const message = `has no effect: this program was built without ${SUBJECT_FIELDS[field]}`
+  out.warning(`spec.${field}`, message, 'use a build that has it')
+  return false
 }
 
 const LIMITED_SCHEMA = fieldOf(fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade'), 'limited')

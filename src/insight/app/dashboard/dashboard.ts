@@ -1,5 +1,6 @@
 // Dashboard data of this process, collected whether or not it is viewed: samples every ten seconds, changes every two.
 
+import type { PodProtectionInForce } from '../../../gateway/api/pod-protection-in-force.ts'
 import type { ResolvedCluster, SourceError } from '../../../gateway/api/resource-source.ts'
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import { explainRequest } from '../../../gateway/core/explain/explain-request.ts'
@@ -14,7 +15,6 @@ import { EVENTS } from '../../../kube/api/kinds/event-kind.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import type { OwnCertificate } from '../../../process/certificates/own-certificates.ts'
 import type { Config } from '../../../process/config/config.ts'
-import type { Protection } from '../../../protection/app/protection.ts'
 import { dashboardRoutes } from '../../admin/dashboard/answers.ts'
 import { assetRoutes } from '../../admin/dashboard/assets.ts'
 import type { AdminRoute } from '../../admin/route.ts'
@@ -42,7 +42,8 @@ interface DashboardDeps {
   readonly log: Logger
   /** Client for the objects; undefined = they are files. */
   readonly client: ObjectClient | undefined
-  readonly protection: Pick<Protection, 'stateOf' | 'protectorsIn'>
+  /** undefined = pods are not protected. */
+  protection(): PodProtectionInForce | undefined
   readonly replicas: Replicas
   /** The gateway's own certificates. */
   certificates(): readonly OwnCertificate[]
@@ -63,7 +64,7 @@ export class Dashboard {
 
   constructor(deps: DashboardDeps) {
     this.#deps = deps
-    const { config, client, protection, clusters, clock, changes } = deps
+    const { config, client, clusters, clock, changes } = deps
     const log = new ChangeLog()
     const events = new ClusterEvents(client, clock)
     this.#watch = new ChangeWatch({
@@ -82,7 +83,7 @@ export class Dashboard {
       switchOf: (name) => this.#watch.switchOf(name),
       problems: () => changes.inForce.problems,
       certificates: () => deps.certificates(),
-      protection: (cluster) => protectionPane(cluster, protection),
+      protection: (cluster) => protectionPane(cluster, deps.protection()),
       events: (name) => events.of(name),
       recentEvents: () => events.ofAll(),
     }
@@ -139,9 +140,9 @@ export class Dashboard {
 
 function protectionPane(
   { name, protection }: CompiledCluster,
-  inForce: DashboardDeps['protection'],
+  inForce: PodProtectionInForce | undefined,
 ): ProtectionPane | null {
-  if (protection === undefined) return null
+  if (protection === undefined || inForce === undefined) return null
   const { cell, shadow } = protection
   const state = inForce.stateOf(name)
   const { rows, omitted } = inForce.protectorsIn(cell)

@@ -1,7 +1,7 @@
 // One cluster in full, with the commands that change it: the dashboard itself is read-only.
 
 import type { ComponentChildren, VNode } from 'preact'
-import type { ProtectorRow } from '../../../protection/api/protector-row.ts'
+import type { ProtectorRow } from '../../../gateway/api/pod-protection-in-force.ts'
 import type { ClusterPage, EndpointRow, LimitRow } from '../../api/cluster-page.ts'
 import { count, instant, latency, plural, roundedDuration, share, whole } from '../data/format.ts'
 import { useNow, usePoll } from '../data/poll.ts'

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { ProtectorRow } from '../../../gateway/api/pod-protection-in-force.ts'
 import type { EndpointRow, LimitRow } from '../../../insight/api/cluster-page.ts'
 import type { Change, DegradeInForce } from '../../../insight/api/overview.ts'
 import type { ClusterPart, OverviewPart, SeriesPart, TilePart } from '../../../insight/api/parts.ts'
@@ -12,7 +13,6 @@ import { mergeClusterPages } from '../../../insight/core/dashboard/merge/merge-c
 import { mergeOverviews } from '../../../insight/core/dashboard/merge/merge-overview.ts'
 import { mergeSeries } from '../../../insight/core/dashboard/merge/merge-series.ts'
 import { mergeTile } from '../../../insight/core/dashboard/merge/merge-tile.ts'
-import type { ProtectorRow } from '../../../protection/api/protector-row.ts'
 import { isSome, type Parts } from './merge.ts'
 
 const BOUNDS = Float64Array.of(0.01, 0.1, 1)

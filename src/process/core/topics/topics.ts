@@ -29,21 +29,23 @@ export class Topic<T> {
 export interface TopicChannel {
   /** To all gateway threads, also to those that start later, which get the latest message of each topic; or from a gateway thread to the main thread. */
   publish<T>(topic: Topic<T>, payload: T): void
-  /** One listener for each topic. */
+  /** Several listeners of one topic are called in the order in which they subscribed. */
   subscribe<T>(topic: Topic<T>, listener: (payload: T) => void): void
 }
 
 export class TopicSubscribers {
-  readonly #listeners = new Map<string, (message: TopicMessage) => void>()
+  readonly #listeners = new Map<string, ((message: TopicMessage) => void)[]>()
 
   subscribe<T>(topic: Topic<T>, listener: (payload: T) => void): void {
-    this.#listeners.set(topic.name, (message) => {
+    const listeners = this.#listeners.get(topic.name) ?? []
+    this.#listeners.set(topic.name, listeners)
+    listeners.push((message) => {
       if (topic.isOf(message)) listener(message.payload)
     })
   }
 
   /** A message without a subscriber is dropped. */
   deliver(message: TopicMessage): void {
-    this.#listeners.get(message.topic)?.(message)
+    for (const listener of this.#listeners.get(message.topic) ?? []) listener(message)
   }
 }

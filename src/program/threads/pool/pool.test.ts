@@ -8,15 +8,9 @@ import { createMetrics } from '../../../gateway/metrics/metrics.ts'
 import { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import { ClusterTable } from '../../../gateway/state/clusters.ts'
 import { loadConfig } from '../../../process/config/config.ts'
+import { Question } from '../../../process/core/topics/questions.ts'
+import { Topic } from '../../../process/core/topics/topics.ts'
 import { AddressFailures } from '../../../process/failures/address-failures.ts'
-import type {
-  ProtectionGate,
-  ProtectionRequest,
-  ProtectionVerdict,
-  Reservation,
-  ScaleDownAnswer,
-  ScaleDownQuestion,
-} from '../../../protection/api/protection.ts'
 import type { Movable, ThreadEvents } from '../../io/threads.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import { ThreadOutbox } from '../thread/outbox.ts'
@@ -71,7 +65,7 @@ function emptyReport() {
   return { metrics: new MetricsRecorder().snapshot(), running: 3, clients: 0, tokensRemembered: 0, upstreams: [] }
 }
 
-function setUp(threads = 2, protection?: ProtectionGate) {
+function setUp(threads = 2) {
   const fakes: FakeThread[] = []
   const logged: { message: string; fields: Record<string, unknown> }[] = []
   const written: string[] = []
@@ -119,7 +113,6 @@ function setUp(threads = 2, protection?: ProtectionGate) {
     failures,
     onBroken: (cluster, endpoint) => void broken.push(`${cluster} ${endpoint}`),
   })
-  pool.protectBy(() => protection)
   const put = (revision: string): void => {
     const spec = { servers: [{ endpoint: 'https://a:1' }], dispatchPolicies: [] }
     const metadata = { name: 'prod' }
@@ -137,8 +130,8 @@ function setUp(threads = 2, protection?: ProtectionGate) {
 
 type Scene = ReturnType<typeof setUp>
 
-async function started(threads = 2, protection?: ProtectionGate): Promise<Scene> {
-  const scene = setUp(threads, protection)
+async function started(threads = 2): Promise<Scene> {
+  const scene = setUp(threads)
   scene.pool.start()
   for (const fake of scene.fakes) fake.say({ type: 'online' })
   await scene.pool.online()
@@ -366,98 +359,78 @@ describe('lines', () => {
   })
 })
 
-describe('pod protection for the threads', () => {
-  const requests = [{ cell: 'one', pod: { ready: true, criterion: 'Available' } } as ProtectionRequest]
-  const reservation: Reservation = { cell: 'one', uid: 'u', holds: [] }
-  const verdicts = [{ status: 'AdmittedAll', admitted: true, reservation } as unknown as ProtectionVerdict]
-  const scaleDownAnswer: ScaleDownAnswer = { protectors: [], unknown: '' }
-  const question = { cell: 'one', replicas: 1, timeoutMs: 1 } as ScaleDownQuestion
+describe('what a subject asks and tells', () => {
+  const SQUARE = new Question<number, number>('square')
+  const OTHER = new Question<string, string>('other')
 
-  /** A ledger that answers on command. */
-  function heldGate() {
+  /** Answers on command. */
+  function answering({ pool }: Scene) {
     const answers: (() => void)[] = []
-    const released: Reservation[] = []
-    const gate: ProtectionGate = {
-      covers: () => true,
-      review: () => new Promise((resolve) => answers.push(() => resolve(verdicts))),
-      reviewScaleDown: () => new Promise((resolve) => answers.push(() => resolve(scaleDownAnswer))),
-      release: (reservations) => void released.push(...reservations),
-    }
-    return { gate, answers, released }
+    const unclaimed: number[] = []
+    const later = (n: number): Promise<number> => new Promise((resolve) => answers.push(() => resolve(n * n)))
+    pool.questions.answer(SQUARE, later, (n) => unclaimed.push(n))
+    return { answers, unclaimed }
   }
 
-  it('passes requests on, and answers back to the thread', async () => {
-    const { gate, answers, released } = heldGate()
-    const { fake } = await started(2, gate)
-    fake(1).say({ type: 'call', id: 7, name: 'protect', argument: requests })
+  it('a question gets its answer, in the thread that asked', async () => {
+    const scene = await started()
+    const { fake } = scene
+    const { answers } = answering(scene)
+    scene.pool.questions.answer(OTHER, (text) => Promise.resolve(`${text}!`))
+    fake(1).say({ type: 'call', id: 7, name: 'ask', argument: SQUARE.asked(3) })
+    fake(1).say({ type: 'call', id: 8, name: 'ask', argument: OTHER.asked('a') })
+    await turn()
+    assert.deepEqual(fake(1).received.at(-1), { type: 'answer', id: 8, name: 'ask', answer: OTHER.answered('a!') })
     answers[0]?.()
     await turn()
-    assert.deepEqual(fake(1).received.at(-1), { type: 'answer', id: 7, name: 'protect', answer: verdicts })
+    assert.deepEqual(fake(1).received.at(-1), { type: 'answer', id: 7, name: 'ask', answer: SQUARE.answered(9) })
     assert.ok(!fake(0).types().includes('answer'))
-    fake(1).say({ type: 'release', reservations: [reservation] })
-    assert.deepEqual(released, [reservation])
   })
 
-  it('passes scale-downs on, and answers back to the thread; without a ledger the answer is unknown', async () => {
-    const { gate, answers } = heldGate()
-    const { fake } = await started(2, gate)
-    fake(1).say({ type: 'call', id: 9, name: 'scaleDown', argument: question })
-    answers[0]?.()
+  it('a question without a handler, and a handler that fails, are failures of that call alone', async () => {
+    const { pool, fake } = await started(1)
+    fake(0).say({ type: 'call', id: 1, name: 'ask', argument: SQUARE.asked(3) })
     await turn()
-    const answer = { type: 'answer', id: 9, name: 'scaleDown', answer: scaleDownAnswer }
-    assert.deepEqual(fake(1).received.at(-1), answer)
-    assert.ok(!fake(0).types().includes('answer'))
-    const { fake: alone } = await started(1)
-    alone(0).say({ type: 'call', id: 9, name: 'scaleDown', argument: question })
+    assert.deepEqual(fake(0).received.at(-1), { type: 'failure', id: 1, message: 'nobody answers square' })
+    pool.questions.answer(SQUARE, () => Promise.reject(new Error('a bug')))
+    fake(0).say({ type: 'call', id: 2, name: 'ask', argument: SQUARE.asked(3) })
     await turn()
-    const last = alone(0).received.at(-1)
-    assert.ok(last?.type === 'answer' && last.name === 'scaleDown' && last.answer.unknown !== '')
+    assert.deepEqual(fake(0).received.at(-1), { type: 'failure', id: 2, message: 'a bug' })
   })
 
-  it('without a ledger the answer is an error', async () => {
-    const { fake } = await started(1)
-    fake(0).say({ type: 'call', id: 1, name: 'protect', argument: requests })
-    await turn()
-    const last = fake(0).received.at(-1)
-    assert.ok(last?.type === 'answer' && last.name === 'protect')
-    assert.deepEqual([last.id, last.answer[0]?.status, last.answer.length], [1, 'Error', 1])
-    fake(0).say({ type: 'release', reservations: [reservation] })
-  })
-
-  it('a ledger that fails does not affect anything else', async () => {
-    const { gate } = heldGate()
-    const review = (): Promise<never> => Promise.reject(new Error('a bug'))
-    const { fake } = await started(1, { ...gate, review })
-    fake(0).say({ type: 'call', id: 1, name: 'protect', argument: requests })
-    await turn()
-    const last = fake(0).received.at(-1)
-    assert.ok(last?.type === 'answer' && last.name === 'protect')
-    assert.deepEqual([last.id, last.answer[0]?.status], [1, 'Error'])
-  })
-
-  it('releases what was reserved for a thread that has died by then', async () => {
-    const { gate, answers, released } = heldGate()
-    const { fake } = await started(1, gate)
-    fake(0).say({ type: 'call', id: 1, name: 'protect', argument: requests })
+  it("the answer for a thread that has died by then is nobody's, and goes back to its subject", async () => {
+    const scene = await started(1)
+    const { fake } = scene
+    const { answers, unclaimed } = answering(scene)
+    fake(0).say({ type: 'call', id: 1, name: 'ask', argument: SQUARE.asked(3) })
     fake(0).crash()
     fake(1).say({ type: 'online' })
     answers[0]?.()
     await turn()
     assert.ok(!fake(1).types().includes('answer'))
-    assert.deepEqual(released, [reservation])
+    assert.deepEqual(unclaimed, [9])
   })
 
-  it('tells all threads where pods are protected, and those that start later', async () => {
+  it('a topic reaches all threads, and those that start later; each listener hears what a thread says', async () => {
     const { pool, fake } = await started(2)
+    const NAMES = new Topic<ReadonlySet<string> | undefined>('names')
     const told = (n: number): unknown[] =>
-      fake(n).received.flatMap((message) => (message.type === 'protected-namespaces' ? [message.namespaces] : []))
+      fake(n).received.flatMap((message) => (message.type === 'published' ? [message.payload] : []))
     assert.deepEqual(told(0), [])
-    pool.protectedNamespaces(new Set(['a', 'b']))
-    assert.deepEqual([told(0), told(1)], [[['a', 'b']], [['a', 'b']]])
+    const names = new Set(['a', 'b'])
+    pool.topics.publish(NAMES, names)
+    assert.deepEqual([told(0), told(1)], [[names], [names]])
     fake(1).crash()
     fake(2).say({ type: 'online' })
-    assert.deepEqual(told(2), [['a', 'b']])
-    pool.protectedNamespaces(undefined)
-    assert.deepEqual(told(2), [['a', 'b'], undefined])
+    assert.deepEqual(told(2), [names])
+    pool.topics.publish(NAMES, undefined)
+    assert.deepEqual(told(2), [names, undefined])
+    const heard: unknown[] = []
+    for (const listener of ['one', 'two']) pool.topics.subscribe(NAMES, (payload) => heard.push([listener, payload]))
+    fake(0).say(NAMES.message(names))
+    assert.deepEqual(heard, [
+      ['one', names],
+      ['two', names],
+    ])
   })
 })

@@ -16,16 +16,15 @@ import { formatListenAddress, type ListenAddress } from '../../../kit/core/liste
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { LogLevel } from '../../../kit/io/logs/log.ts'
 import { cannotListen } from '../../../kit/io/world/free-port.ts'
+import { type AnsweredQuestion, type AnswersThreads, MainAnswers } from '../../../process/core/topics/questions.ts'
 import { type TopicChannel, TopicSubscribers } from '../../../process/core/topics/topics.ts'
 import type { AddressFailures } from '../../../process/failures/address-failures.ts'
-import type { ProtectionGate, ProtectionVerdict } from '../../../protection/api/protection.ts'
 import { createLine } from '../../io/threads.ts'
 import type { ArgumentOf, CallHandlers } from '../calls.ts'
 import type { FromThread, ThreadData, ThreadLines } from '../messages.ts'
 import type { StreamKind, Streams } from '../streams.ts'
 import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
 import { type AskOptions, askThread, askThreads, type MainCall, type ThreadAnswer } from './ask-threads.ts'
-import { ThreadDeletions } from './deletions.ts'
 import { InheritedPorts } from './inherited-ports.ts'
 import { ThreadProgress } from './progress.ts'
 import { StandingMessages } from './standing-messages.ts'
@@ -60,8 +59,7 @@ const LINES = 32
 export class ThreadPool implements WorkerSlotOwner {
   readonly slots: readonly WorkerSlot[]
   readonly handlers: CallHandlers<GatewayCalls> = {
-    protect: (requests) => this.#deletions.evaluate(requests),
-    scaleDown: (question) => this.#deletions.evaluateScaleDown(question),
+    ask: (asked) => this.#answers.of(asked),
   }
   /** Between the main thread's and the gateway threads' parts of a subject. */
   readonly topics: TopicChannel = {
@@ -69,9 +67,11 @@ export class ThreadPool implements WorkerSlotOwner {
     subscribe: (topic, listener) => this.#subscribers.subscribe(topic, listener),
   }
   readonly #subscribers = new TopicSubscribers()
+  readonly #answers = new MainAnswers()
+  /** Answers to questions of the gateway threads' parts of a subject. */
+  readonly questions: AnswersThreads = this.#answers
   readonly #deps: PoolDeps
   readonly #progress: ThreadProgress
-  readonly #deletions: ThreadDeletions
   readonly #inherited: InheritedPorts
   readonly #subscriptions: ThreadSubscriptions
   readonly #standing: StandingMessages
@@ -81,7 +81,6 @@ export class ThreadPool implements WorkerSlotOwner {
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
-  #protection: () => ProtectionGate | undefined = () => undefined
   /** Keyed by cluster: why it rejects the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #places: ConnectionPlaces
@@ -109,7 +108,6 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#subscriptions = new ThreadSubscriptions(this.slots, deps.log)
     this.#inherited = new InheritedPorts(this.slots, this.#places)
     deps.failures?.onBlocked((blocks) => this.#standing.sendOnce({ type: 'blocked', blocks }))
-    this.#deletions = new ThreadDeletions(() => this.#protection(), deps.log)
   }
 
   /** Finds the inherited sockets, long before `listen`. @throws {UserError} if there are none */
@@ -169,19 +167,9 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#standing.send({ type: 'audit-policy', policy })
   }
 
-  /** The namespaces in which pods may have a protector; undefined = any, the initial state. */
-  protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
-    this.#standing.send({ type: 'protected-namespaces', namespaces: namespaces && [...namespaces] })
-  }
-
   /** The process's listeners, to which threads must not connect. */
   ownListeners(addresses: readonly ListenAddress[]): void {
     this.#standing.send({ type: 'own-listeners', addresses })
-  }
-
-  /** The gate that evaluates deletions for the threads; undefined = none at the moment, as before the call. */
-  protectBy(gate: () => ProtectionGate | undefined): void {
-    this.#protection = gate
   }
 
   /** Why a cluster rejects the gateway's own credential; '' = it no longer does. */
@@ -278,8 +266,8 @@ export class ThreadPool implements WorkerSlotOwner {
     await Promise.all(this.slots.map((slot) => slot.terminate()))
   }
 
-  onUnclaimed(verdicts: readonly ProtectionVerdict[]): void {
-    this.#deletions.unclaimed(verdicts)
+  onUnclaimed(answered: AnsweredQuestion): void {
+    this.#answers.unclaimed(answered)
   }
 
   onMessage(slot: WorkerSlot, message: FromThread): void {
@@ -308,9 +296,6 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'no-stream':
       case 'events':
         this.#subscriptions.receive(slot, message)
-        break
-      case 'release':
-        this.#deletions.release(message.reservations)
         break
       default:
     }

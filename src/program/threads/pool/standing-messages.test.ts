@@ -4,7 +4,7 @@ import type { ToThread } from '../messages.ts'
 import { StandingMessages } from './standing-messages.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
-const handlers = { protect: () => assert.fail('no call'), scaleDown: () => assert.fail('no call') }
+const handlers = { ask: () => assert.fail('no call') }
 const NO_OWNER = { handlers, onUnclaimed: () => undefined, onMessage: () => undefined, onExit: () => undefined }
 const MEMORY = new Int32Array(new SharedArrayBuffer(4))
 

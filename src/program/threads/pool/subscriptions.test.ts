@@ -39,7 +39,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
   const fakes: FakeThread[] = []
   const slots: WorkerSlot[] = []
   const owner = {
-    handlers: { protect: () => assert.fail('no call'), scaleDown: () => assert.fail('no call') },
+    handlers: { ask: () => assert.fail('no call') },
     onUnclaimed: () => undefined,
     onMessage: (slot: WorkerSlot, message: FromThread) => {
       if (message.type === 'no-stream' || message.type === 'events') subscriptions.receive(slot, message)

@@ -2,9 +2,10 @@
 // the same slot, and so in the same columns of shared memory.
 
 import { createRestartHistory, type RestartHistory } from '../../../gateway/core/endpoints/restart-delay.ts'
-import type { ProtectionVerdict } from '../../../protection/api/protection.ts'
+import { CallError } from '../../../process/core/topics/call-error.ts'
+import type { AnsweredQuestion } from '../../../process/core/topics/questions.ts'
 import type { Movable, Thread, ThreadEvents } from '../../io/threads.ts'
-import { type AnswerOf, type ArgumentOf, CallError, type CallHandlers, type CallOptions, Calls } from '../calls.ts'
+import { type AnswerOf, type ArgumentOf, type CallHandlers, type CallOptions, Calls } from '../calls.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 
@@ -18,8 +19,8 @@ type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
 export interface WorkerSlotOwner {
   /** Handlers of the threads' calls. */
   readonly handlers: CallHandlers<GatewayCalls>
-  /** Verdicts for a thread that has ended. */
-  onUnclaimed(verdicts: readonly ProtectionVerdict[]): void
+  /** An answer for a thread that has ended. */
+  onUnclaimed(answered: AnsweredQuestion): void
   /** Called with each message after the slot has processed it, except calls and their answers. */
   onMessage(slot: WorkerSlot, message: FromThread): void
   /** The thread has ended; `error` is the reason, if known. */
@@ -127,7 +128,7 @@ export class WorkerSlot {
       post: (message) => this.post(message),
       handlers: this.#owner.handlers,
       onUnclaimed: (late) => {
-        if (late.name === 'protect') this.#owner.onUnclaimed(late.answer)
+        if (late.name === 'ask') this.#owner.onUnclaimed(late.answer)
         // Its numbers are still the latest.
         else if (late.name === 'report') this.#owner.onMessage(this, { type: 'report', report: late.answer })
       },

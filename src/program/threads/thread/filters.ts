@@ -5,17 +5,14 @@ import { Pipeline } from '../../../gateway/core/admission/pipeline.ts'
 import type { Decision, Filters, SubjectFilters } from '../../../gateway/request/exchange/decision.ts'
 import { disruption } from '../../../incidents/request/disruption.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
-import type { ProtectionGate } from '../../../protection/api/protection.ts'
-import { PodProtectionFilter } from '../../../protection/request/protect.ts'
 
 /** @param subjects filters of those that can be left out (program/subjects/subjects.ts) */
-export function createFilters(gate: ProtectionGate, subjects: readonly SubjectFilters[]): Filters {
+export function createFilters(subjects: readonly SubjectFilters[]): Filters {
   let added: SubjectFilters = {}
   for (const filters of subjects) added = { ...added, ...filters }
   return new Pipeline<Decision, Promise<Refusal | undefined>>({
     ...PURE_FILTERS,
     disruption,
-    protection: new PodProtectionFilter(gate),
     ...added,
   })
 }

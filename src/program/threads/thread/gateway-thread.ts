@@ -28,6 +28,7 @@ import { inStep } from '../../../kit/io/stalls/steps.ts'
 import { systemClock } from '../../../kit/io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../kit/io/world/coarse-ticker.ts'
 import { tuneForRequests } from '../../../kit/io/world/v8-flags.ts'
+import { ThreadQuestions } from '../../../process/core/topics/questions.ts'
 import { type TopicChannel, TopicSubscribers } from '../../../process/core/topics/topics.ts'
 import { reportStalls } from '../../../process/stalls/report-stalls.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
@@ -46,7 +47,6 @@ import { ListLearning } from './list-learning.ts'
 import { listenerOptions } from './listener-options.ts'
 import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
-import { ThreadProtection } from './protection.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
 import { ThreadStreams } from './streams.ts'
 import { ThreadTaps } from './taps.ts'
@@ -64,7 +64,6 @@ export class GatewayThread {
   readonly #outbox: ThreadOutbox
   readonly #metrics = new MetricsRecorder()
   readonly #calls: Calls<GatewayCalls, MainCalls>
-  readonly #protection: ThreadProtection
   readonly #failures: ThreadFailures
   readonly #streams: ThreadStreams
   readonly #taps: ThreadTaps
@@ -74,6 +73,7 @@ export class GatewayThread {
   readonly #traces: ThreadTraces | undefined
   readonly #audit: PolicyAudit | undefined
   readonly #topics = new TopicSubscribers()
+  readonly #questions = new ThreadQuestions((asked, timeoutMs) => this.#calls.call('ask', asked, { timeoutMs }))
   readonly #filters: Filters
   readonly #guard: DialGuard
   readonly #contexts: TlsContexts
@@ -98,10 +98,9 @@ export class GatewayThread {
       post,
       handlers: this.#callHandlers(),
       onUnclaimed: (late) => {
-        if (late.name === 'protect') this.#protection.unclaimed(late.answer)
+        if (late.name === 'ask') this.#questions.late(late.answer)
       },
     })
-    this.#protection = new ThreadProtection(this.#calls, (reservations) => post({ type: 'release', reservations }))
     this.#failures = new ThreadFailures(post, data.knownTokens, systemClock.monotonic)
     this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
     this.#top = config.top ? new ThreadTop() : undefined
@@ -123,11 +122,8 @@ export class GatewayThread {
       events: this.#events(),
       traces: this.#traces,
     })
-    const shared = { metrics: this.#metrics, gate: this.#protection, topics: this.#topicChannel() }
-    this.#filters = createFilters(
-      this.#protection,
-      subjects.map((create) => create(shared)),
-    )
+    const shared = { metrics: this.#metrics, topics: this.#topicChannel(), questions: this.#questions }
+    this.#filters = createFilters(subjects.map((create) => create(shared)))
     const places = new ConnectionPlaces(data.connectionPlaces)
     this.#spread = this.#createSpread(places)
     this.#held = this.#createHeld(places)
@@ -174,9 +170,6 @@ export class GatewayThread {
         return
       case 'own-listeners':
         this.#guard.setOwnListeners(message.addresses)
-        return
-      case 'protected-namespaces':
-        this.#protection.cover(message.namespaces)
         return
       case 'blocked':
         this.#failures.block(message.blocks)

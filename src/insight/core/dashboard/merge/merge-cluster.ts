@@ -1,5 +1,6 @@
 // The page of one cluster, merged from all replicas.
 
+import type { ProtectorRow } from '../../../../gateway/api/pod-protection-in-force.ts'
 import {
   distinct,
   each,
@@ -18,7 +19,6 @@ import {
   worst,
 } from '../../../../kit/core/merge/merge.ts'
 import { short } from '../../../../kit/core/text/figures.ts'
-import type { ProtectorRow } from '../../../../protection/api/protector-row.ts'
 import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane } from '../../../api/cluster-page.ts'
 import type { ShownRefusals } from '../../../api/overview.ts'
 import type { ClusterPart } from '../../../api/parts.ts'

@@ -2,17 +2,20 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
+import { ThreadQuestions } from '../../process/core/topics/questions.ts'
+import { type TopicChannel, TopicSubscribers } from '../../process/core/topics/topics.ts'
+import { Calls } from '../../program/threads/calls.ts'
+import type { FromThread } from '../../program/threads/messages.ts'
+import type { GatewayCalls, MainCalls } from '../../program/threads/thread-calls.ts'
 import type {
   ProtectionRequest,
   ProtectionVerdict,
   Reservation,
   ScaleDownAnswer,
   ScaleDownQuestion,
-} from '../../../protection/api/protection.ts'
-import { Calls } from '../calls.ts'
-import type { FromThread } from '../messages.ts'
-import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
-import { ThreadProtection } from './protection.ts'
+} from '../api/protection.ts'
+import { ThreadProtection } from './thread-ledger.ts'
+import { DELETIONS, PROTECTED_NAMESPACES, RELEASED_RESERVATIONS, SCALE_DOWN } from './topics.ts'
 
 function requestOf(pod: object): ProtectionRequest {
   return { timeoutMs: 2_000, shadow: false, pod: { ready: true, criterion: 'Available', ...pod } } as ProtectionRequest
@@ -28,13 +31,21 @@ function setUp() {
     post: (message) => said.push(message),
     handlers: Object(),
     onUnclaimed: (late) => {
-      if (late.name === 'protect') protection.unclaimed(late.answer)
+      if (late.name === 'ask') questions.late(late.answer)
     },
   })
-  const protection = new ThreadProtection(calls, (reservations) => said.push({ type: 'release', reservations }))
+  const questions = new ThreadQuestions((asked, timeoutMs) => calls.call('ask', asked, { timeoutMs }))
+  const subscribers = new TopicSubscribers()
+  const topics: TopicChannel = {
+    publish: (topic, payload) => void said.push(topic.message(payload)),
+    subscribe: (topic, listener) => subscribers.subscribe(topic, listener),
+  }
+  const protection = new ThreadProtection({ topics, questions })
+  const cover = (namespaces: readonly string[] | undefined): void =>
+    subscribers.deliver(PROTECTED_NAMESPACES.message(namespaces && new Set(namespaces)))
   const settle = (id: number, answer: readonly ProtectionVerdict[]): void =>
-    calls.receive({ type: 'answer', id, name: 'protect', answer })
-  return { said, calls, protection, settle }
+    calls.receive({ type: 'answer', id, name: 'ask', answer: DELETIONS.answered(answer) })
+  return { said, calls, protection, cover, settle }
 }
 
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
@@ -42,11 +53,11 @@ afterEach(() => mock.timers.reset())
 
 describe('protection in a gateway thread', () => {
   it('covers all namespaces until it knows which are protected', () => {
-    const { protection } = setUp()
+    const { protection, cover } = setUp()
     assert.equal(protection.covers('a'), true)
-    protection.cover(['b'])
+    cover(['b'])
     assert.deepEqual([protection.covers('a'), protection.covers('b')], [false, true])
-    protection.cover(undefined)
+    cover(undefined)
     assert.equal(protection.covers('a'), true)
   })
 
@@ -55,8 +66,8 @@ describe('protection in a gateway thread', () => {
     const first = protection.review([REQUEST])
     const second = protection.review([REQUEST, REQUEST])
     assert.deepEqual(said, [
-      { type: 'call', id: 1, name: 'protect', argument: [REQUEST] },
-      { type: 'call', id: 2, name: 'protect', argument: [REQUEST, REQUEST] },
+      { type: 'call', id: 1, name: 'ask', argument: DELETIONS.asked([REQUEST]) },
+      { type: 'call', id: 2, name: 'ask', argument: DELETIONS.asked([REQUEST, REQUEST]) },
     ])
     settle(2, [ADMITTED, ADMITTED])
     settle(1, [ADMITTED])
@@ -80,7 +91,7 @@ describe('protection in a gateway thread', () => {
     )
     assert.match(verdicts[0]?.message ?? '', /did not answer within 2000 ms/)
     settle(1, [ADMITTED, { ...ADMITTED, reservation: undefined }])
-    assert.deepEqual(said.slice(1), [{ type: 'release', reservations: [RESERVATION] }])
+    assert.deepEqual(said.slice(1), [RELEASED_RESERVATIONS.message([RESERVATION])])
   })
 
   it('deletions that cannot be refused do not need the main thread', async () => {
@@ -108,10 +119,10 @@ describe('protection in a gateway thread', () => {
   it('scale-downs: its own answer, none in time, and the end of the thread', async () => {
     const { said, calls, protection } = setUp()
     const settle = (id: number, answer: ScaleDownAnswer): void =>
-      calls.receive({ type: 'answer', id, name: 'scaleDown', answer })
+      calls.receive({ type: 'answer', id, name: 'ask', answer: SCALE_DOWN.answered(answer) })
     const question = { timeoutMs: 1_000 } as ScaleDownQuestion
     const [answered, late, ended] = [1, 2, 3].map(() => protection.reviewScaleDown(question))
-    assert.deepEqual(said[1], { type: 'call', id: 2, name: 'scaleDown', argument: question })
+    assert.deepEqual(said[1], { type: 'call', id: 2, name: 'ask', argument: SCALE_DOWN.asked(question) })
     const answer = { protectors: [], unknown: '' }
     settle(1, answer)
     assert.equal(await answered, answer)

@@ -1,0 +1,19 @@
+// What pod protection adds to the program, which has no other import of it but scaling's (program/subjects/subjects.ts).
+
+import { POD_PROTECTORS } from './api/pod-protector-kind.ts'
+import { addProtect } from './cli/program.ts'
+
+export const PROTECTION = {
+  kinds: [POD_PROTECTORS],
+  shared: [POD_PROTECTORS],
+  fields: ['podProtection'] as const,
+  settings: 'protection' as const,
+  addCommands: addProtect,
+  check: async () => (await import('./app/generator-config.ts')).checkGeneratorConfig,
+  filters: async () => (await import('./app/filters.ts')).protectionFilters,
+  component: {
+    name: 'protection',
+    state: 'protection',
+    load: async () => (await import('./app/protection.ts')).startProtection,
+  },
+}
