@@ -62,7 +62,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   ),
   'src/insight/app/admin/replicas.ts': notInput('JSON.parse alone, of answers of other replicas that were counted'),
   'src/insight/app/admin/routes.ts': row('query of top'),
-  'src/protection/app/protection.ts': notInput(OWN),
+  'src/protection/app/generator-config.ts': notInput(OWN),
   'src/program/serve-command.ts': notInput(OWN),
   'src/insight/app/tap/tap-peers.ts': row('query of a tap'),
   'src/protection/controllers/ledger/refusal-events.ts': notInput(CONSTANT),
