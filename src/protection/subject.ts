@@ -3,7 +3,7 @@
 import { POD_PROTECTORS } from './api/pod-protector-kind.ts'
 import { addProtect } from './cli/program.ts'
 
-export const PROTECTION = {
+export const POD_PROTECTION = {
   kinds: [POD_PROTECTORS],
   shared: [POD_PROTECTORS],
   fields: ['podProtection'] as const,

@@ -150,7 +150,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     },
     otherwise: {
       'program/threads/thread-calls': 'the types of its calls',
-      'process/core/topics/questions': 'what subjects ask, by one of its calls',
+      'kit/core/topics/questions': 'what subjects ask, by one of its calls',
       'gateway/controllers/limits/global-limit-flows': 'scripts of Redis, whose client has their answers',
     },
   },

@@ -29,7 +29,7 @@ interface LeftOut {
 }
 
 const LEFT_OUT: readonly LeftOut[] = [
-  { folder: 'protection', name: 'PROTECTION', commands: ['protect'], fields: ['podProtection'] },
+  { folder: 'protection', name: 'POD_PROTECTION', commands: ['protect'], fields: ['podProtection'] },
   { folder: 'scaling', name: 'SCALING', commands: ['scale'], fields: ['scaleProtection'] },
   { folder: 'scale-up-guard', name: 'SCALE_UP_GUARD', commands: [], fields: [] },
 ]

@@ -31,7 +31,7 @@ export class RunningSubjects {
     )
   }
 
-  /** Of the one that has a webhook; 0 = not open. */
+  /** The port of the one that has a webhook; 0 = not open. */
   get webhookPort(): number {
     return this.#running.find(({ webhookPort = 0 }) => webhookPort !== 0)?.webhookPort ?? 0
   }

@@ -2,13 +2,13 @@
 // in the table of metrics, which is thereby the same in all threads, whatever modules they have loaded before.
 
 import { table } from '../../gateway/metrics/descriptors.ts'
-import { PROTECTION } from '../../protection/subject.ts'
+import { POD_PROTECTION } from '../../protection/subject.ts'
 import { SCALE_UP_GUARD } from '../../scale-up-guard/subject.ts'
 import { SCALING } from '../../scaling/subject.ts'
 import type { Subject } from './subject.ts'
 
 export const SUBJECTS: readonly Subject[] = [
-  PROTECTION, // PodProtector, spec.podProtection, `portcullis protect`, the settings --protection-*
+  POD_PROTECTION, // PodProtector, spec.podProtection, `portcullis protect`, the settings --protection-*
   SCALE_UP_GUARD, // ScaleUpGuard
   SCALING, // ScaleDownPolicy, spec.scaleProtection, `portcullis scale`
 ]

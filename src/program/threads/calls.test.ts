@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
 import fc from 'fast-check'
-import { CallError, type CallFailure } from '../../process/core/topics/call-error.ts'
+import { CallError, type CallFailure } from '../../kit/core/topics/call-error.ts'
 import { type AnswerMessage, type CallHandlers, type CallMessage, Calls } from './calls.ts'
 
 interface Here {

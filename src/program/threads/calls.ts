@@ -2,7 +2,7 @@
 // end. It is independent of threads: `post` sends a message, `receive` takes one.
 
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import { CallError, type CallFailure } from '../../process/core/topics/call-error.ts'
+import { CallError, type CallFailure } from '../../kit/core/topics/call-error.ts'
 
 /** Keyed by name: argument and answer of a call. Both are cloned in transit. */
 type CallTypes<T> = Readonly<Record<keyof T, { readonly argument: unknown; readonly answer: unknown }>>

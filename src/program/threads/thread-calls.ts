@@ -5,8 +5,8 @@
 import type { PoolDescription } from '../../gateway/io/upstream/upstreams.ts'
 import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
 import type { InsightCalls } from '../../insight/app/threads/insight-threads.ts'
+import type { AnsweredQuestion, AskedQuestion } from '../../kit/core/topics/questions.ts'
 import type { LogLevel } from '../../kit/io/logs/log.ts'
-import type { AnsweredQuestion, AskedQuestion } from '../../process/core/topics/questions.ts'
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
 /** Made by the main thread. */
@@ -19,7 +19,7 @@ export interface MainCalls extends InsightCalls {
 
 /** Made by a gateway thread. */
 export interface GatewayCalls {
-  /** Of one subject (process/core/topics/questions.ts). */
+  /** A question of one subject (kit/core/topics/questions.ts). */
   readonly ask: { readonly argument: AskedQuestion; readonly answer: AnsweredQuestion }
 }
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { SILENT } from '../../kit/api/ports.ts'
-import { MainAnswers } from '../../process/core/topics/questions.ts'
-import { type TopicChannel, TopicSubscribers } from '../../process/core/topics/topics.ts'
+import { MainAnswers } from '../../kit/core/topics/questions.ts'
+import { type TopicChannel, TopicSubscribers } from '../../kit/core/topics/topics.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,

@@ -1,8 +1,8 @@
 // Evaluates pod deletions for gateway threads with the main thread's ledger, and releases a thread's reservations when it has died.
 
 import type { Logger } from '../../kit/api/ports.ts'
-import type { AnswersThreads } from '../../process/core/topics/questions.ts'
-import type { TopicChannel } from '../../process/core/topics/topics.ts'
+import type { AnswersThreads } from '../../kit/core/topics/questions.ts'
+import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,

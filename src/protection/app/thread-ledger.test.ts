@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
-import { ThreadQuestions } from '../../process/core/topics/questions.ts'
-import { type TopicChannel, TopicSubscribers } from '../../process/core/topics/topics.ts'
+import { ThreadQuestions } from '../../kit/core/topics/questions.ts'
+import { type TopicChannel, TopicSubscribers } from '../../kit/core/topics/topics.ts'
 import { Calls } from '../../program/threads/calls.ts'
 import type { FromThread } from '../../program/threads/messages.ts'
 import type { GatewayCalls, MainCalls } from '../../program/threads/thread-calls.ts'

@@ -2,9 +2,9 @@
 // as an error.
 
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import { CallError } from '../../process/core/topics/call-error.ts'
-import type { AsksMain } from '../../process/core/topics/questions.ts'
-import type { TopicChannel } from '../../process/core/topics/topics.ts'
+import { CallError } from '../../kit/core/topics/call-error.ts'
+import type { AsksMain } from '../../kit/core/topics/questions.ts'
+import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,

@@ -1,7 +1,7 @@
 // What the main thread and the gateway threads tell and ask each other about pod protection.
 
-import { Question } from '../../process/core/topics/questions.ts'
-import { Topic } from '../../process/core/topics/topics.ts'
+import { Question } from '../../kit/core/topics/questions.ts'
+import { Topic } from '../../kit/core/topics/topics.ts'
 import type {
   ProtectionRequest,
   ProtectionVerdict,
@@ -12,7 +12,7 @@ import type {
 
 /** Namespaces in which pods may have a protector, to the gateway threads; undefined = any, as before the first message. */
 export const PROTECTED_NAMESPACES = new Topic<ReadonlySet<string> | undefined>('protected-namespaces')
-/** Of deletions that upstream refused, or that were not sent; to the main thread. */
+/** Those of deletions that upstream refused, or that were not sent; to the main thread. */
 export const RELEASED_RESERVATIONS = new Topic<readonly Reservation[]>('released-reservations')
 /** Deletions to be evaluated together; one verdict for each. */
 export const DELETIONS = new Question<readonly ProtectionRequest[], readonly ProtectionVerdict[]>('deletions')

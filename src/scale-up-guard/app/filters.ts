@@ -2,7 +2,7 @@
 
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
-import type { TopicChannel } from '../../process/core/topics/topics.ts'
+import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import { GUARDED_WRITES } from '../metrics/descriptors.ts'
 import { ScaleUpGuardFilter } from '../request/scale-up-guard.ts'
 import { ScaleUpGuardTable } from '../state/scale-up-guards.ts'

@@ -1,6 +1,6 @@
 // What the main thread tells the gateway threads about scale-up guards.
 
-import { Topic } from '../../process/core/topics/topics.ts'
+import { Topic } from '../../kit/core/topics/topics.ts'
 import type { GuardInForce } from '../core/guard/guards-in-force.ts'
 
 /** All node groups currently backed off. */

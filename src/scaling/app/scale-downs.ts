@@ -1,10 +1,10 @@
 // ScaleDownPolicies in the main thread: followed here, evaluated in the gateway threads, leftovers cleaned up by the leader.
 
 import type { Clock, Logger } from '../../kit/api/ports.ts'
+import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import type { ClosableClient, ObjectClient } from '../../kube/api/object-client.ts'
 import type { Leading } from '../../kube/controllers/kernel/leadership.ts'
 import type { Running } from '../../process/components/component.ts'
-import type { TopicChannel } from '../../process/core/topics/topics.ts'
 import { CostSweeper } from '../controllers/cost-sweeper.ts'
 import { ScaleDownPolicyController } from '../controllers/policies.ts'
 import { POLICIES_IN_FORCE, SCALED_DOWN } from './topics.ts'

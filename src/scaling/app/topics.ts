@@ -1,6 +1,6 @@
 // What the main thread and the gateway threads tell each other about scale-downs.
 
-import { Topic } from '../../process/core/topics/topics.ts'
+import { Topic } from '../../kit/core/topics/topics.ts'
 import type { ScaleDownReport } from '../api/scale-down.ts'
 import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
 

@@ -1,7 +1,7 @@
 // Calls from the main thread to all gateway threads, omitting those that are gone, fail or take too long.
 
 import type { Logger } from '../../../kit/api/ports.ts'
-import { CallError } from '../../../process/core/topics/call-error.ts'
+import { CallError } from '../../../kit/core/topics/call-error.ts'
 import type { AnswerOf, ArgumentOf } from '../calls.ts'
 import type { MainCalls } from '../thread-calls.ts'
 import type { WorkerSlot } from './worker-slot.ts'

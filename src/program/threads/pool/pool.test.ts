@@ -7,9 +7,9 @@ import { compileCluster } from '../../../gateway/core/cluster/compile-cluster.ts
 import { createMetrics } from '../../../gateway/metrics/metrics.ts'
 import { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import { ClusterTable } from '../../../gateway/state/clusters.ts'
+import { Question } from '../../../kit/core/topics/questions.ts'
+import { Topic } from '../../../kit/core/topics/topics.ts'
 import { loadConfig } from '../../../process/config/config.ts'
-import { Question } from '../../../process/core/topics/questions.ts'
-import { Topic } from '../../../process/core/topics/topics.ts'
 import { AddressFailures } from '../../../process/failures/address-failures.ts'
 import type { Movable, ThreadEvents } from '../../io/threads.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
@@ -391,14 +391,14 @@ describe('what a subject asks and tells', () => {
     const { pool, fake } = await started(1)
     fake(0).say({ type: 'call', id: 1, name: 'ask', argument: SQUARE.asked(3) })
     await turn()
-    assert.deepEqual(fake(0).received.at(-1), { type: 'failure', id: 1, message: 'nobody answers square' })
+    assert.deepEqual(fake(0).received.at(-1), { type: 'failure', id: 1, message: 'no handler answers square' })
     pool.questions.answer(SQUARE, () => Promise.reject(new Error('a bug')))
     fake(0).say({ type: 'call', id: 2, name: 'ask', argument: SQUARE.asked(3) })
     await turn()
     assert.deepEqual(fake(0).received.at(-1), { type: 'failure', id: 2, message: 'a bug' })
   })
 
-  it("the answer for a thread that has died by then is nobody's, and goes back to its subject", async () => {
+  it('the answer for a thread that has died by then goes back to its subject', async () => {
     const scene = await started(1)
     const { fake } = scene
     const { answers, unclaimed } = answering(scene)

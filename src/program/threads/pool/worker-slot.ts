@@ -2,8 +2,8 @@
 // the same slot, and so in the same columns of shared memory.
 
 import { createRestartHistory, type RestartHistory } from '../../../gateway/core/endpoints/restart-delay.ts'
-import { CallError } from '../../../process/core/topics/call-error.ts'
-import type { AnsweredQuestion } from '../../../process/core/topics/questions.ts'
+import { CallError } from '../../../kit/core/topics/call-error.ts'
+import type { AnsweredQuestion } from '../../../kit/core/topics/questions.ts'
 import type { Movable, Thread, ThreadEvents } from '../../io/threads.ts'
 import { type AnswerOf, type ArgumentOf, type CallHandlers, type CallOptions, Calls } from '../calls.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'

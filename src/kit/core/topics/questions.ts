@@ -111,7 +111,7 @@ export class MainAnswers implements AnswersThreads {
   /** @throws (rejects) what the handler throws, and if there is none */
   async of(asked: AskedQuestion): Promise<AnsweredQuestion> {
     const answerer = this.#answerers.get(asked.question)
-    if (answerer === undefined) throw new Error(`nobody answers ${asked.question}`)
+    if (answerer === undefined) throw new Error(`no handler answers ${asked.question}`)
     return await answerer.answer(asked)
   }
 
