@@ -8,7 +8,6 @@ import type { CommandContext, Terminal } from '../../cli/command/output.ts'
 import { addImport } from '../../cli/import/program.ts'
 import { addInside } from '../../cli/inside/program.ts'
 import { addReplay } from '../../cli/replay/program.ts'
-import { addDegrade } from '../../incidents/cli/program.ts'
 import { addTap } from '../../insight/cli/tap/program.ts'
 import { addTop } from '../../insight/cli/top/program.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
@@ -93,7 +92,6 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addReplay(program, context)
   addCredentials(program, context)
   addTop(program, context)
-  addDegrade(program, context)
   addRevoke(program, context)
   for (const { addCommands } of SUBJECTS) addCommands?.(program, context)
   addInside(program, context)

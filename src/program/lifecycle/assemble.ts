@@ -72,7 +72,7 @@ function runningSubjects(parts: GatewayParts): RunningSubjects {
     calls: processMetrics.calls,
     topics: pool.topics,
     questions: pool.questions,
-    onApplied: (listener) => changes.onApplied(listener),
+    onApplied: (listener) => changes.onApplied((_, changed) => listener(changed)),
   })
 }
 

@@ -14,7 +14,7 @@ import { sharePki } from '../../process/certificates/shared-pki.ts'
 import { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
-import { loadSubjects } from '../subjects/load.ts'
+import { loadOverlay, loadSubjects } from '../subjects/load.ts'
 import { wire } from '../wiring/wire.ts'
 import type { GatewayOverrides } from './running-gateway.ts'
 
@@ -50,7 +50,10 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
   const auditOutputs = openAuditOutputs(config, log, calls, outlets)
   const plane =
     given.source === undefined
-      ? createObjectPlane(config, log, calls, auditOutputs.controlAudit, lastGood, lock)
+      ? createObjectPlane(config, log, calls, auditOutputs.controlAudit, lastGood, {
+          lock,
+          overlay: await loadOverlay(),
+        })
       : planeWithoutApi(given.source)
   begun.defer(() => plane.stop())
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)

@@ -47,7 +47,13 @@ export function createListeners(
     now: () => clock.now(),
   })
   const certificates = () => components.certificates
-  const dashboard = new Dashboard({ ...parts, protection, replicas, certificates })
+  const dashboard = new Dashboard({
+    ...parts,
+    protection,
+    switchedHere: (cluster) => plane.switchedHere?.(cluster),
+    replicas,
+    certificates,
+  })
   const profiles = new Profiles(pool)
   const secrets = new KnownSecrets(config, parts.clusters)
   const redaction = (): Redaction => secrets.redaction([files.token])

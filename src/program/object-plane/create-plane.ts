@@ -9,16 +9,23 @@ import type { KubeCallEvents } from '../../kube/io/client-events.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
+import type { OverlaySource } from '../subjects/subject.ts'
 import { EmbeddedPlane } from './embedded-plane.ts'
 import { KubernetesPlane } from './kubernetes-plane.ts'
 import type { ObjectPlane } from './object-plane.ts'
 import { checksOf } from './plane-options.ts'
 
+interface PlaneExtras {
+  /** The lock of the embedded store, released by the plane; undefined = it acquires the lock itself. */
+  readonly lock?: FileLock | undefined
+  /** Goes over what an API server says. */
+  readonly overlay?: OverlaySource | undefined
+}
+
 /**
  * @param lastGood storage of what is in force, for a start without the API server
  * @param audit receives lines of the embedded API server's audit log; undefined = none
  * @param calls notified of calls to the API server that holds the objects
- * @param lock of the embedded store, released by the plane; undefined = it acquires the lock itself
  * @throws {UserError} for errors that the operator can fix
  */
 export function createObjectPlane(
@@ -27,7 +34,7 @@ export function createObjectPlane(
   calls: KubeCallEvents,
   audit: LineWriter | undefined,
   lastGood: LastGoodStates,
-  lock?: FileLock,
+  { lock, overlay }: PlaneExtras = {},
 ): ObjectPlane {
   switch (config.source) {
     case 'files':
@@ -35,7 +42,7 @@ export function createObjectPlane(
     case 'embedded':
       return new EmbeddedPlane(config, log, audit, lock)
     case 'kubernetes':
-      return new KubernetesPlane(config, log, calls, audit, lastGood)
+      return new KubernetesPlane(config, log, calls, audit, lastGood, overlay)
   }
 }
 

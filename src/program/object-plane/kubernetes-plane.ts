@@ -12,13 +12,10 @@ import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
 import { SecretsAtWrite } from '../../gateway/io/secrets/references-at-write.ts'
 import { keptClusters } from '../../gateway/io/sources/objects/kept-clusters.ts'
 import { createObjectsSource } from '../../gateway/io/sources/objects/objects-source.ts'
-import { SwitchedSource } from '../../incidents/controllers/local-switches/switched-source.ts'
-import type { LocalSwitch } from '../../incidents/io/local-switches/switch-file.ts'
 import type { AdminLogin } from '../../insight/app/access/admin-access.ts'
 import { ClusterIdentity } from '../../insight/app/access/cluster-identity.ts'
 import { reviewedLogin } from '../../insight/app/access/objects-login.ts'
 import { accessReviews, type PostReview } from '../../insight/app/access/review-access.ts'
-import { localSwitchLine } from '../../insight/io/audit/own-events.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { LineWriter } from '../../kit/io/logs/line-writer.ts'
@@ -41,6 +38,7 @@ import { crdOf } from '../api/crd.ts'
 import { CUSTOM_KINDS, KEPT_KINDS, SHARED_KINDS } from '../api/scheme.ts'
 import { CrdInstallation } from '../last-good/crd-installation.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
+import type { OverlaySource, SourceOverlay } from '../subjects/subject.ts'
 import { ControlPort } from './control-port.ts'
 import type { ObjectPlane } from './object-plane.ts'
 import { kindsOf, sourceOptions } from './plane-options.ts'
@@ -76,7 +74,8 @@ export class KubernetesPlane implements ObjectPlane {
   #inForce: SourceChange['clusters'] = new Map()
 
   readonly #lastGood: LastGoodStates
-  readonly #switched: SwitchedSource
+  /** undefined = the objects come into force as they are. */
+  readonly #overlay: SourceOverlay | undefined
   #onLimited: CountLimited | undefined
   #installing: CrdInstallation | undefined
   #sharedPki: FollowedPki | undefined
@@ -87,6 +86,7 @@ export class KubernetesPlane implements ObjectPlane {
     calls: KubeCallEvents,
     audit: LineWriter | undefined,
     lastGood: LastGoodStates,
+    overlay: OverlaySource | undefined,
   ) {
     this.#config = config
     this.#log = log
@@ -121,7 +121,7 @@ export class KubernetesPlane implements ObjectPlane {
         keeper,
         waitMs,
         log,
-        onCurrent: (current) => this.#switched.current(current),
+        onCurrent: (current) => this.#overlay?.current(current),
       }),
     })
     const claiming: ResourceSource = {
@@ -134,14 +134,23 @@ export class KubernetesPlane implements ObjectPlane {
     }
     const { client } = this
     const { dataDir } = config
-    const onThrown = (local: LocalSwitch, lifted: boolean): void =>
-      audit?.write(localSwitchLine(local, lifted, Date.now()))
-    this.#switched = new SwitchedSource({ source: claiming, client, dataDir, clock: systemClock, log, onThrown })
-    this.source = this.#switched
+    this.#overlay = overlay?.({
+      source: claiming,
+      client,
+      dataDir,
+      clock: systemClock,
+      log,
+      audit: (line) => audit?.write(line),
+    })
+    this.source = this.#overlay ?? claiming
   }
 
   applied(change: SourceChange): void {
-    this.#switched.applied(change)
+    this.#overlay?.applied(change)
+  }
+
+  switchedHere(cluster: string): ReturnType<SourceOverlay['switchedHere']> {
+    return this.#overlay?.switchedHere(cluster)
   }
 
   guardPort(admission: PortAdmission, _failures: FailureCounts, onLimited: CountLimited): void {

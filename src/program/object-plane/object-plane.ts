@@ -31,6 +31,8 @@ export interface ObjectPlane extends Component {
   readonly revoked: RevocationCheck | undefined
   /** Before the start: sets admission at its port, and the counters of failed credentials and limited requests there. */
   guardPort?(admission: PortAdmission, failures: FailureCounts, onLimited: CountLimited): void
+  /** Who has set the degrade mode of a cluster on this machine, and when (RFC 3339); undefined = no user has. */
+  switchedHere?(cluster: string): { readonly by: string; readonly at: string } | undefined
   /** What the source delivered is in force in all threads. */
   applied?(change: SourceChange): void
   /** Call it once nothing uses the source and the client any more. */

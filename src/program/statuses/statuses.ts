@@ -11,15 +11,6 @@ import { LEADER_LEASE } from '../../gateway/core/status/gateways.ts'
 import { REDIS_AWAY } from '../../gateway/core/status/messages.ts'
 import { type AutoscalerSeries, exposeAutoscalers } from '../../gateway/metrics/autoscaler-series.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
-import type { ClusterHealth } from '../../incidents/api/cluster-health.ts'
-import {
-  type AutoDegradeController,
-  type AutoDegradeSeries,
-  exposeAutoDegrade,
-  startAutoDegradeController,
-} from '../../incidents/controllers/auto-degrade/auto-degrade.ts'
-import { startClusterHealth } from '../../incidents/controllers/cluster-health/cluster-health.ts'
-import { startDegradeRecovery } from '../../incidents/controllers/recovery/recovery.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
@@ -27,6 +18,7 @@ import { type Running, stopInReverse } from '../../process/components/component.
 import type { Config } from '../../process/config/config.ts'
 import type { LoadedSubjects } from '../subjects/load.ts'
 import type { RunningSubjects } from '../subjects/running.ts'
+import type { OnApplied } from '../subjects/subject.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 interface StatusParts
@@ -67,18 +59,10 @@ export function startStatuses(
   }
   if (client === undefined) return following
   const { topics } = pool
+  const onApplied: OnApplied = (listener) => changes.onApplied((_, changed) => listener(changed))
   const led = subjects.led.map((start) =>
-    start({ client, leadership, replica, clusters, clientOf, topics, clock, log }),
+    start({ client, leadership, replica, clusters, clientOf, onApplied, topics, clock, log }),
   )
-  const health = startClusterHealth({
-    clusters,
-    leadership,
-    refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(clock.now()) ?? 0,
-    client: clientOf,
-    clock,
-    log,
-  })
-  const autoDegrade = startAutoDegradeController({ client, leadership, clusters, health, clock, log })
   const controller = startClusterStatus({
     client,
     replica,
@@ -96,24 +80,22 @@ export function startStatuses(
     log,
     ...(parts.sharing !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
-  const recovery = startDegradeRecovery({ client, replica, leadership, clusters, health, clock, log })
   const leave = changes.onApplied((generations, changed) => {
     controller.applied(generations, pool.slots.length, changed)
-    health.update(changed)
   })
   return {
-    exposeMetrics: (into) => {
+    exposeMetrics: async (into) => {
       exposeAutoscalerStatuses(into, autoscalers)
-      exposeAutoDegradePhases(into, autoDegrade, health)
+      for (const one of led) await one.exposeMetrics?.(into)
     },
     stop: () => {
       leave()
-      return stopInReverse([leadership, following, controller, health, ...led, recovery, autoDegrade], log)
+      return stopInReverse([leadership, following, controller, ...led], log)
     },
   }
 }
 
-// Metrics of what is followed in the clusters: their cluster-autoscalers, and their nodes while the degrade switch is automatic.
+// Metrics of the cluster-autoscalers that are followed in the clusters.
 function exposeAutoscalerStatuses(into: Exposition, autoscalers: AutoscalerStatuses): void {
   exposeAutoscalers(into, autoscalers.all().map(seriesOf))
 }
@@ -131,24 +113,4 @@ function seriesOf({ cluster, fact, unreadable }: FollowedAutoscaler): Autoscaler
       return { name, backoff: isBackedOff(group), unhealthy: isUnhealthy(group), target, registered }
     }),
   }
-}
-
-function exposeAutoDegradePhases(
-  into: Exposition,
-  controller: AutoDegradeController,
-  health: Pick<ClusterHealth, 'nodes'>,
-): void {
-  exposeAutoDegrade(
-    into,
-    controller.describe().map(({ cluster, status: { phase }, actions }) => {
-      return { cluster, phase, actions, nodes: nodesOf(health, cluster) }
-    }),
-  )
-}
-
-function nodesOf(health: Pick<ClusterHealth, 'nodes'>, cluster: string): AutoDegradeSeries['nodes'] {
-  const seen = health.nodes(cluster)
-  if (seen?.complete !== true || seen.message !== '') return undefined
-  const { ready, unready, notStarted, total } = seen
-  return { ready, unready, starting: notStarted, leaving: total - ready - unready - notStarted }
 }

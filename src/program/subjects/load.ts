@@ -1,6 +1,13 @@
 // The modules of the subjects that this thread needs.
 
-import type { CheckSettings, CreateFilters, StartLed, StartSubject, SubjectComponent } from './subject.ts'
+import type {
+  CheckSettings,
+  CreateFilters,
+  OverlaySource,
+  StartLed,
+  StartSubject,
+  SubjectComponent,
+} from './subject.ts'
 import { SUBJECTS } from './subjects.ts'
 
 interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
@@ -16,6 +23,11 @@ export interface LoadedSubjects {
 /** Checks of all settings, before anything is written. */
 export async function loadChecks(): Promise<readonly CheckSettings[]> {
   return await Promise.all(SUBJECTS.flatMap(({ check }) => check?.() ?? []))
+}
+
+/** For an object plane; undefined = no subject has one. */
+export async function loadOverlay(): Promise<OverlaySource | undefined> {
+  return await SUBJECTS.find(({ overlay }) => overlay !== undefined)?.overlay?.()
 }
 
 export async function loadSubjects(): Promise<LoadedSubjects> {

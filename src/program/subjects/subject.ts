@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { CommandContext } from '../../cli/command/output.ts'
 import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
+import type { ResourceSource, SourceChange } from '../../gateway/api/resource-source.ts'
 import type { SubjectField } from '../../gateway/api/upstream-cluster/checks.ts'
 import type { CellClocks } from '../../gateway/core/clocks/cell-clock.ts'
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
@@ -40,6 +41,8 @@ export interface Subject {
   readonly check?: () => Promise<CheckSettings>
   /** Its filters, created once for each gateway thread. */
   readonly filters?: () => Promise<CreateFilters>
+  /** Puts what it has over the UpstreamClusters of an API server (--source kubernetes). At most one subject does. */
+  readonly overlay?: () => Promise<OverlaySource>
   /** A component of the process that is started before the ports open. */
   readonly component?: SubjectComponent
   /** What it runs with the statuses and their leader, if the objects are in an API server. */
@@ -52,6 +55,29 @@ interface SubjectThread {
   /** To the main thread. */
   readonly topics: TopicChannel
   readonly questions: AsksMain
+}
+
+/** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. @param changed undefined = any */
+export type OnApplied = (listener: (changed: ReadonlySet<string> | undefined) => void) => () => void
+
+interface OverlayDeps extends Pick<SubjectMain, 'clock' | 'log'> {
+  /** Delivers the objects as they are. */
+  readonly source: ResourceSource
+  /** Their API server. */
+  readonly client: ObjectClient
+  readonly dataDir: string
+  /** Takes a line of the audit log. */
+  audit(line: string): void
+}
+
+/** Delivers them as they are to be in force. */
+export interface SourceOverlay extends ResourceSource {
+  /** Whether the API server is reachable. */
+  current(current: boolean): void
+  /** A delivery is in force in all threads. */
+  applied(change: SourceChange): void
+  /** Who has set the degrade mode of a cluster on this machine, and when (RFC 3339); undefined = no user has. */
+  switchedHere(cluster: string): { readonly by: string; readonly at: string } | undefined
 }
 
 /** What the main thread gives to a subject. */
@@ -68,8 +94,7 @@ export interface SubjectMain {
   /** Admission of clients at ports of the main thread, shared by all of them. */
   readonly admission: PortAdmission
   readonly clusters: ClusterTable
-  /** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. */
-  onApplied(listener: () => void): () => void
+  readonly onApplied: OnApplied
   /** Connects to a cluster as the gateway itself. */
   readonly clientOf: (cluster: string) => KubeClient
   readonly metrics: Pick<GatewayMetrics, 'families'>
@@ -83,12 +108,11 @@ export interface SubjectMain {
   readonly log: Logger
 }
 
-interface SubjectLed extends Pick<SubjectMain, 'clientOf' | 'topics' | 'clock' | 'log'> {
+interface SubjectLed extends Pick<SubjectMain, 'clusters' | 'onApplied' | 'clientOf' | 'topics' | 'clock' | 'log'> {
   readonly client: ObjectClient
   /** The name of this process. */
   readonly replica: string
   readonly leadership: Leading
-  readonly clusters: { names(): Iterable<string> }
 }
 
 export interface RunningSubject extends Running {
@@ -115,4 +139,5 @@ export type CreateFilters = (thread: SubjectThread) => SubjectFilters
 export type CheckSettings = (config: Config) => void
 /** undefined = disabled. */
 export type StartSubject = (main: SubjectMain) => RunningSubject | undefined | Promise<RunningSubject | undefined>
-export type StartLed = (led: SubjectLed) => Pick<Running, 'stop'>
+export type StartLed = (led: SubjectLed) => Pick<Running, 'stop' | 'exposeMetrics'>
+export type OverlaySource = (deps: OverlayDeps) => SourceOverlay

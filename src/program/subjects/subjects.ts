@@ -2,6 +2,7 @@
 // in the table of metrics, which is thereby the same in all threads, whatever modules they have loaded before.
 
 import { table } from '../../gateway/metrics/descriptors.ts'
+import { INCIDENTS } from '../../incidents/subject.ts'
 import { POD_PROTECTION } from '../../protection/subject.ts'
 import { SCALE_UP_GUARD } from '../../scale-up-guard/subject.ts'
 import { SCALING } from '../../scaling/subject.ts'
@@ -11,6 +12,7 @@ export const SUBJECTS: readonly Subject[] = [
   POD_PROTECTION, // PodProtector, spec.podProtection, `portcullis protect`, the settings --protection-*
   SCALE_UP_GUARD, // ScaleUpGuard
   SCALING, // ScaleDownPolicy, spec.scaleProtection, `portcullis scale`
+  INCIDENTS, // spec.degrade.{auto,recovery}, modes NoDisruption and Limited, `portcullis degrade`
 ]
 
 for (const { metrics } of SUBJECTS) if (metrics !== undefined) table.append(metrics)

@@ -539,6 +539,27 @@ test('without the subject that checks writes of replicas, spec.scaleProtection i
   assert.deepEqual([warning?.severity, warning?.path, more], ['warning', 'spec.scaleProtection', []])
 })
 
+test('without incidents, what they do for the degrade mode is warned of; without pod protection, its content is checked all the same', () => {
+  const without = (spec: Json, ...fields: string[]): string[] => {
+    const options = { withoutSubject: (field: string) => fields.includes(field) }
+    const found = checkUpstreamCluster(withMaterial(cluster(spec)), nodePemChecks, options)
+    return found.map(({ severity, path }) => `${severity} ${path}`)
+  }
+  const degrade = { mode: 'NoDisruption', reason: 'x', recovery: {}, auto: { upstream: {} } }
+  assert.deepEqual(without({ degrade }), [])
+  assert.deepEqual(without({ degrade }, 'degrade.mode', 'degrade.recovery', 'degrade.auto'), [
+    'warning spec.degrade.mode',
+    'warning spec.degrade.recovery',
+    'warning spec.degrade.auto',
+  ])
+  for (const mode of ['Off', 'ReadOnly', 'HeartbeatsOnly', 'Freeze'])
+    assert.deepEqual(without({ degrade: { mode, reason: 'x' } }, 'degrade.mode'), [], mode)
+  assert.deepEqual(without({ podProtection: { cell: '-' } }, 'podProtection'), [
+    'warning spec.podProtection',
+    'error spec.podProtection.cell',
+  ])
+})
+
 test('a rate of Limited that falls is warned of, with the default of the other end', () => {
   const withLimited = (limited: Json): Json => cluster({ degrade: { mode: 'Limited', reason: 'x', limited } })
   for (const limited of [{}, { startQPS: 20 }, { startQPS: 50, endQPS: 50 }]) {

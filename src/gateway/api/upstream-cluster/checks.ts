@@ -40,7 +40,13 @@ import {
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
 
 /** Fields that are for subjects which can be left out of the program, with what it then lacks. */
-const SUBJECT_FIELDS = { podProtection: 'pod protection', scaleProtection: 'scaling' } as const
+const SUBJECT_FIELDS = {
+  podProtection: 'pod protection',
+  scaleProtection: 'scaling',
+  'degrade.auto': 'incidents',
+  'degrade.recovery': 'incidents',
+  'degrade.mode': 'incidents',
+} as const
 
 export type SubjectField = keyof typeof SUBJECT_FIELDS
 
@@ -217,8 +223,14 @@ function checkSpec(
     )
   }
   if (spec.degrade?.limited !== undefined) checkLimited(spec.degrade.limited, out)
-  if (spec.degrade?.recovery !== undefined) checkRecovery(spec.degrade.recovery, options, out)
+  const mode = spec.degrade?.mode
+  if (mode === 'NoDisruption' || mode === 'Limited') hasEffect('degrade.mode', options, out)
+  if (spec.degrade?.recovery !== undefined) {
+    hasEffect('degrade.recovery', options, out)
+    checkRecovery(spec.degrade.recovery, options, out)
+  }
   if (spec.degrade?.auto !== undefined) {
+    hasEffect('degrade.auto', options, out)
     checkAutoDegrade(spec.degrade.auto, 'spec.degrade.auto', out)
     if (options.recovery === false) {
       out.warning('spec.degrade.auto', 'has no effect: objects that are files have no leader', 'set spec.degrade.mode')

@@ -104,6 +104,11 @@ export class SwitchedSource implements ResourceSource {
     this.#current = current
   }
 
+  /** Who has thrown the switch of a cluster here, and when (RFC 3339); undefined = there is none. */
+  switchedHere(cluster: string): Pick<LocalSwitch, 'by' | 'at'> | undefined {
+    return readSwitchStates(this.#deps.dataDir).switches.find((one) => one.cluster === cluster)
+  }
+
   /** A delivery is in force in all threads. */
   applied(change: SourceChange): void {
     let news = false

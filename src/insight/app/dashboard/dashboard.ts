@@ -26,10 +26,11 @@ import { AllReplicas, type ThisReplica } from './all-replicas.ts'
 import { type ClusterPageDeps, clusterPart } from './cluster-page.ts'
 import { overviewPart } from './overview.ts'
 import { Samples } from './samples.ts'
+import type { SwitchedHere } from './switched-by.ts'
 import { ChangeWatch } from './watch-changes.ts'
 
 interface DashboardDeps {
-  readonly config: Pick<Config, 'dataDir' | 'replicaName'>
+  readonly config: Pick<Config, 'replicaName'>
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly pool: { reports(): Promise<unknown> }
@@ -44,6 +45,8 @@ interface DashboardDeps {
   readonly client: ObjectClient | undefined
   /** undefined = pods are not protected. */
   protection(): PodProtectionInForce | undefined
+  /** Who has set the degrade mode of a cluster on this machine; undefined = no user has. */
+  switchedHere(cluster: string): SwitchedHere | undefined
   readonly replicas: Replicas
   /** The gateway's own certificates. */
   certificates(): readonly OwnCertificate[]
@@ -71,7 +74,7 @@ export class Dashboard {
       clusters,
       clock,
       log,
-      dataDir: config.dataDir,
+      switchedHere: (cluster) => deps.switchedHere(cluster),
       object: (name) => changes.object(name),
     })
     const page: ClusterPageDeps = {

@@ -1,7 +1,6 @@
-// Who set a degrade mode, and when: from the file of a switch set on this machine, or from the object's field manager.
+// Who set a degrade mode, and when: on this machine, or else by the object's field manager.
 
 import type { ResolvedCluster } from '../../../gateway/api/resource-source.ts'
-import { readSwitchStates } from '../../../incidents/io/local-switches/switch-state.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 
 export interface SwitchedBy {
@@ -11,8 +10,13 @@ export interface SwitchedBy {
   readonly since: number
 }
 
-export function switchedBy(dataDir: string, cluster: string, resolved: ResolvedCluster | undefined): SwitchedBy {
-  const local = readSwitchStates(dataDir).switches.find((one) => one.cluster === cluster)
+/** Who has set it on this machine; `at` is RFC 3339. */
+export interface SwitchedHere {
+  readonly by: string
+  readonly at: string
+}
+
+export function switchedBy(local: SwitchedHere | undefined, resolved: ResolvedCluster | undefined): SwitchedBy {
   if (local !== undefined) return { by: `${local.by} on this machine`, since: millisOf(local.at) }
   return modeOwner(resolved?.object.metadata) ?? { by: '', since: 0 }
 }

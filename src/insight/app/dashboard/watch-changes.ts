@@ -8,7 +8,7 @@ import { effectiveMode } from '../../../gateway/core/policy/degrade.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import type { Change, ChangeKind } from '../../api/overview.ts'
 import { type ChangeLog, clip } from '../../core/dashboard/change-log.ts'
-import { type SwitchedBy, switchedBy } from './switched-by.ts'
+import { type SwitchedBy, type SwitchedHere, switchedBy } from './switched-by.ts'
 
 interface WatchChangesDeps {
   readonly clusters: {
@@ -18,7 +18,8 @@ interface WatchChangesDeps {
   }
   readonly clock: { now(): number; monotonic(): number }
   readonly log: ChangeLog
-  readonly dataDir: string
+  /** undefined = not set on this machine. */
+  switchedHere(cluster: string): SwitchedHere | undefined
   /** The object in force; undefined = unknown. */
   object(cluster: string): ResolvedCluster | undefined
 }
@@ -97,8 +98,8 @@ export class ChangeWatch {
   }
 
   #learnSwitch(name: string, { mode }: Watched): SwitchedBy {
-    const { dataDir, object, clock } = this.#deps
-    const known = switchedBy(dataDir, name, object(name))
+    const { switchedHere, object, clock } = this.#deps
+    const known = switchedBy(switchedHere(name), object(name))
     if (mode === 'Off') this.#switches.delete(name)
     else this.#switches.set(name, known.since === 0 && this.#primed ? { ...known, since: clock.now() } : known)
     return known

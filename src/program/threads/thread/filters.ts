@@ -3,7 +3,6 @@
 import { PURE_FILTERS } from '../../../gateway/core/admission/order.ts'
 import { Pipeline } from '../../../gateway/core/admission/pipeline.ts'
 import type { Decision, Filters, SubjectFilters } from '../../../gateway/request/exchange/decision.ts'
-import { disruption } from '../../../incidents/request/disruption.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 
 /** @param subjects filters of those that can be left out (program/subjects/subjects.ts) */
@@ -12,7 +11,6 @@ export function createFilters(subjects: readonly SubjectFilters[]): Filters {
   for (const filters of subjects) added = { ...added, ...filters }
   return new Pipeline<Decision, Promise<Refusal | undefined>>({
     ...PURE_FILTERS,
-    disruption,
     ...added,
   })
 }
