@@ -28,6 +28,8 @@ export const BUNDLE_OPTIONS = {
   format: 'esm',
   platform: 'node',
   target: 'node24',
+  // Not those of the type checker, which an image is built without.
+  tsconfigRaw: {},
   banner: { js: REQUIRE },
   sourcemap: 'linked',
   sourcesContent: true,

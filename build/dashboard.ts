@@ -38,6 +38,7 @@ export async function dashboardFiles(): Promise<DashboardFiles> {
     target: ['chrome123', 'firefox128', 'safari17.5'],
     jsx: 'automatic',
     jsxImportSource: 'preact',
+    tsconfigRaw: {},
     legalComments: 'none',
     preserveSymlinks: true,
     // For readers of a bundle, and for the test of the bill of materials; not served.
