@@ -1,11 +1,12 @@
-// A subject of the list in src/program/subjects/subjects.ts can be left out: without its folder, its import and its row, and those
-// of subjects that import it, the program compiles, is bundled and serves, and has nothing of it. The demo shows all subjects, so it goes along with any of them, as does its row in src/main.ts.
+// A subject of the list in src/program/subjects/subjects.ts can be left out: without its folder, its import, its row and the reference to its
+// project, and those of subjects that import it, the program compiles, is bundled and serves, and has nothing of it. The demo shows all subjects, so it
+// goes along with any of them, as does its row in src/main.ts.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { describe, test } from 'node:test'
 import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
@@ -71,7 +72,7 @@ for (const subject of LEFT_OUT) {
       const dir = copyWithout(gone)
       const commands = gone.flatMap((one) => one.commands)
       try {
-        run(dir, join(ROOT, 'node_modules/.bin/tsc'), '-p', '.')
+        run(dir, join(ROOT, 'node_modules/.bin/tsc'), '-b')
         run(dir, process.execPath, 'build/build.ts')
         const main = join(dir, 'dist/main.mjs')
         const help = run(dir, process.execPath, main, '--help')
@@ -121,7 +122,10 @@ function withDependants(subject: LeftOut): readonly LeftOut[] {
   return gone
 }
 
-/** The sources of the program without those of some subjects, of the demo and, by default, of tests; the subjects' rows are gone from the list. */
+/**
+ * The sources of the program without those of some subjects, of the demo and, by default, of tests; the list and the projects do not name the
+ * subjects.
+ */
 function copyWithout(gone: readonly Pick<LeftOut, 'folder' | 'name'>[], withTests = false): string {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-leave-out-'))
   const absent = new Set([...gone.map(({ folder }) => join(ROOT, 'src', folder)), join(ROOT, 'src/demo')])
@@ -130,16 +134,18 @@ function copyWithout(gone: readonly Pick<LeftOut, 'folder' | 'name'>[], withTest
   for (const part of ['src', 'build', 'config', 'package.json', 'package-lock.json', ...tests]) {
     if (existsSync(join(ROOT, part))) cpSync(join(ROOT, part), join(dir, part), { recursive: true, filter })
   }
-  for (const { name } of gone) {
+  for (const { folder, name } of gone) {
     edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
     edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
+    edit(join(dir, 'src/program/tsconfig.json'), new RegExp(`^ {4}\\{ "path": "\\.\\./${folder}" \\},\n`, 'm'))
   }
   edit(join(dir, 'src/main.ts'), /^ {4}demo: .*\n/m)
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
   cpSync(join(ROOT, 'tsconfig.json'), join(dir, 'tsconfig.all.json'))
+  const references = globSync('src/*/tsconfig.json', { cwd: dir }).map((path) => ({ path: dirname(path) }))
   writeFileSync(
     join(dir, 'tsconfig.json'),
-    JSON.stringify({ extends: './tsconfig.all.json', include: ['src'], exclude: ['src/insight/dashboard'] }),
+    JSON.stringify({ extends: './tsconfig.all.json', include: ['src/main.ts'], references }),
   )
   return dir
 }

@@ -49,7 +49,7 @@ const CALL_RETRIES: Metric<[string, string, string]> = table.counter(
   'Calls sent again because the server said when',
 )
 
-interface ProcessMetrics {
+export interface ProcessMetrics {
   /** Calls of all API server clients, except those that serve requests. */
   readonly calls: KubeCallEvents
   /** A health request found this check failing. */

@@ -21,7 +21,7 @@ export interface AuditOutputs {
   readonly auditWebhook: OpenWebhook | undefined
 }
 
-interface OpenWebhook {
+export interface OpenWebhook {
   readonly writer: AuditWebhook
   readonly kubeconfig: WebhookKubeconfig
 }
