@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import type { FlowControlSchema } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import type { KeptPart } from '../../src/gateway/controllers/limits/global-limits.ts'
 import type { ReplicaPart } from '../../src/gateway/core/limits/global-replicas.ts'
@@ -25,10 +25,24 @@ import { PATIENT } from '../harness/patience.ts'
 import { type RedisServerOptions, startRedis, type TestRedis } from '../harness/redis/redis.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const cleanups: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
-})
+/**
+ * Tests at once: each waits most of its time, with a Redis and replicas of its own. What a replica may have admitted says for how long this process
+ * stood still.
+ */
+const AT_ONCE = { concurrency: 4 }
+
+/** What a test has started is stopped in reverse. */
+const stops = new WeakMap<TestContext, (() => Promise<void> | void)[]>()
+
+function stopAfter(t: TestContext, stop: () => Promise<void> | void): void {
+  const known = stops.get(t)
+  if (known !== undefined) return void known.push(stop)
+  const all = [stop]
+  stops.set(t, all)
+  t.after(async () => {
+    for (const one of all.reverse()) await one()
+  })
+}
 
 const QPS = 300
 
@@ -42,20 +56,24 @@ function inFlight(max: number): FlowControlSchema {
   return { name: 'slots', strategy: 'globalAllocate', maxRequestsInflight: limit, globalMaxRequestsInflight: limit }
 }
 
-async function setUp(options: RedisServerOptions = {}): Promise<TestRedis> {
+async function setUp(t: TestContext, options: RedisServerOptions = {}): Promise<TestRedis> {
   const redis = await startRedis(options)
-  cleanups.push(redis.stop)
+  stopAfter(t, redis.stop)
   return redis
 }
 
-function replica(options: ReplicaOptions, ...schemas: readonly FlowControlSchema[]): LimitReplica {
+function replica(t: TestContext, options: ReplicaOptions, ...schemas: readonly FlowControlSchema[]): LimitReplica {
   const started = startReplica(options, ...schemas)
-  cleanups.push(started.stop)
+  stopAfter(t, started.stop)
   return started
 }
 
-async function three(redis: TestRedis, ...schemas: readonly FlowControlSchema[]): Promise<readonly LimitReplica[]> {
-  const replicas = [1, 2, 3].map((i) => replica({ url: redis.url, expectedReplicas: 3, name: `r${i}` }, ...schemas))
+async function three(
+  t: TestContext,
+  redis: TestRedis,
+  ...schemas: readonly FlowControlSchema[]
+): Promise<readonly LimitReplica[]> {
+  const replicas = [1, 2, 3].map((i) => replica(t, { url: redis.url, expectedReplicas: 3, name: `r${i}` }, ...schemas))
   await waitFor('all replicas to see each other', () => replicas.every((one) => knows(one, 3)))
   return replicas
 }
@@ -106,9 +124,9 @@ function beginAll(one: LimitReplica, most: number): Running[] {
   return running
 }
 
-describe('a token bucket of all replicas', { concurrency: false }, () => {
-  test('three replicas with twice the demand: the limit, and no more in any second', PATIENT, async () => {
-    const replicas = await three(await setUp(), bucket())
+describe('a token bucket of all replicas', AT_ONCE, () => {
+  test('three replicas with twice the demand: the limit, and no more in any second', PATIENT, async (t) => {
+    const replicas = await three(t, await setUp(t), bucket())
     for (const one of replicas) one.demand(200)
     // The burst.
     await during(1_500, replicas)
@@ -118,8 +136,8 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(mostInWindow(steady, 1_000) <= most(1_000, replicas), `${mostInWindow(steady, 1_000)} in a second`)
   })
 
-  test('one replica that has all the requests gets all of the limit', PATIENT, async () => {
-    const replicas = await three(await setUp(), bucket())
+  test('one replica that has all the requests gets all of the limit', PATIENT, async (t) => {
+    const replicas = await three(t, await setUp(t), bucket())
     const [busy] = replicas
     assert.ok(busy)
     busy.demand(2 * QPS)
@@ -127,8 +145,8 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, replicas)
   })
 
-  test('below the limit nothing is refused', PATIENT, async () => {
-    const replicas = await three(await setUp(), bucket())
+  test('below the limit nothing is refused', PATIENT, async (t) => {
+    const replicas = await three(t, await setUp(t), bucket())
     // What a pause of this process may need.
     const filled = (one: LimitReplica): boolean => (one.limits.status().limits[0]?.atHand ?? 0) >= 20
     await waitFor('tokens', () => replicas.every(filled))
@@ -141,8 +159,8 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(total(replicas) > QPS / 2)
   })
 
-  test('a burst is there after a pause, also for one replica', PATIENT, async () => {
-    const [one] = await three(await setUp(), bucket(100, 400))
+  test('a burst is there after a pause, also for one replica', PATIENT, async (t) => {
+    const [one] = await three(t, await setUp(t), bucket(100, 400))
     assert.ok(one)
     // Half of the burst lies with replicas, a part with each; the rest comes within a few looks.
     await waitFor('tokens', () => (one.limits.status().limits[0]?.atHand ?? 0) >= 40)
@@ -156,8 +174,8 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(admitted <= 400 + 100 * seconds + 5, `${admitted} in ${seconds} s`)
   })
 
-  test('the part of a replica that is killed goes to the others', PATIENT, async () => {
-    const replicas = await three(await setUp(), bucket())
+  test('the part of a replica that is killed goes to the others', PATIENT, async (t) => {
+    const replicas = await three(t, await setUp(t), bucket())
     for (const one of replicas) one.demand(QPS)
     const [killed, ...left] = replicas
     await during(1_500, replicas)
@@ -166,9 +184,9 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, left)
   })
 
-  test('Redis killed: each keeps to its part and says so; Redis back: shared again', PATIENT, async () => {
-    const redis = await setUp()
-    const replicas = await three(redis, bucket())
+  test('Redis killed: each keeps to its part and says so; Redis back: shared again', PATIENT, async (t) => {
+    const redis = await setUp(t)
+    const replicas = await three(t, redis, bucket())
     for (const one of replicas) one.demand(200)
     await during(1_500, replicas)
     await redis.kill()
@@ -194,9 +212,9 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.deepEqual(levels, ['info', 'warn', 'info'])
   })
 
-  test('a Redis that hangs counts as unreachable', PATIENT, async () => {
-    const redis = await setUp()
-    const replicas = await three(redis, bucket())
+  test('a Redis that hangs counts as unreachable', PATIENT, async (t) => {
+    const redis = await setUp(t)
+    const replicas = await three(t, redis, bucket())
     for (const one of replicas) one.demand(200)
     // The burst.
     await during(1_500, replicas)
@@ -207,9 +225,9 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await waitFor('all to be back', () => replicas.every((one) => knows(one, 3)))
   })
 
-  test('another limit is in force at once, and refills nothing', PATIENT, async () => {
-    const redis = await setUp()
-    const one = replica({ url: redis.url }, bucket(100))
+  test('another limit is in force at once, and refills nothing', PATIENT, async (t) => {
+    const redis = await setUp(t)
+    const one = replica(t, { url: redis.url }, bucket(100))
     one.demand(500)
     await waitFor('it to be shared', () => knows(one, 1))
     await during(1_500, [one])
@@ -218,10 +236,10 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, [one], 200)
   })
 
-  test('the local limit also holds', PATIENT, async () => {
-    const redis = await setUp()
+  test('the local limit also holds', PATIENT, async (t) => {
+    const redis = await setUp(t)
     const local = { qps: 50, burst: 50 }
-    const one = replica({ url: redis.url }, { ...bucket(), tokenBucket: local })
+    const one = replica(t, { url: redis.url }, { ...bucket(), tokenBucket: local })
     await waitFor('it to be shared', () => knows(one, 1))
     one.demand(500)
     await during(1_500, [one])
@@ -229,9 +247,9 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
   })
 })
 
-describe('requests in flight of all replicas', { concurrency: false }, () => {
-  test('never more than the limit in all, and one replica can have nearly all', PATIENT, async () => {
-    const replicas = await three(await setUp(), inFlight(30))
+describe('requests in flight of all replicas', AT_ONCE, () => {
+  test('never more than the limit in all, and one replica can have nearly all', PATIENT, async (t) => {
+    const replicas = await three(t, await setUp(t), inFlight(30))
     const [busy, ...others] = replicas
     assert.ok(busy)
     const running: Running[] = []
@@ -250,8 +268,8 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     assert.ok(more <= 30, `${more}`)
   })
 
-  test('slots of a replica that crashed are free within ten seconds', PATIENT, async () => {
-    const [one, other] = await three(await setUp(), inFlight(30))
+  test('slots of a replica that crashed are free within ten seconds', PATIENT, async (t) => {
+    const [one, other] = await three(t, await setUp(t), inFlight(30))
     assert.ok(one && other)
     const held: Running[] = []
     await waitFor('the first to have most', () => {
@@ -269,8 +287,8 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     assert.ok(got <= 30)
   })
 
-  test('a replica that has all yields to one that has none', PATIENT, async () => {
-    const [one, other] = await three(await setUp(), inFlight(30))
+  test('a replica that has all yields to one that has none', PATIENT, async (t) => {
+    const [one, other] = await three(t, await setUp(t), inFlight(30))
     assert.ok(one && other)
     const held: Running[] = []
     let theirs = 0
@@ -288,9 +306,9 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     })
   })
 
-  test('without Redis each replica has its part, and they add up to the limit', PATIENT, async () => {
-    const redis = await setUp()
-    const replicas = await three(redis, inFlight(10))
+  test('without Redis each replica has its part, and they add up to the limit', PATIENT, async (t) => {
+    const redis = await setUp(t)
+    const replicas = await three(t, redis, inFlight(10))
     await redis.kill()
     await waitFor('all to notice', () => replicas.every((one) => one.limits.status().mode === 'parted'))
     const counts = new Map<LimitReplica, number>()
@@ -302,9 +320,9 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
   })
 })
 
-describe('Redis', { concurrency: false }, () => {
-  test('not there at the start: the parts of before, which add up to the limit', PATIENT, async () => {
-    const redis = await setUp()
+describe('Redis', AT_ONCE, () => {
+  test('not there at the start: the parts of before, which add up to the limit', PATIENT, async (t) => {
+    const redis = await setUp(t)
     const parts: (ReplicaPart | undefined)[] = []
     const kept = (index: number): KeptPart => ({
       restore: () => parts[index],
@@ -314,7 +332,7 @@ describe('Redis', { concurrency: false }, () => {
       current: () => undefined,
     })
     const started = (index: number): LimitReplica => {
-      return replica({ url: redis.url, name: `r${index}`, kept: kept(index) }, inFlight(10))
+      return replica(t, { url: redis.url, name: `r${index}`, kept: kept(index) }, inFlight(10))
     }
     const before = [0, 1, 2].map(started)
     await waitFor('all replicas to see each other', () => before.every((one) => knows(one, 3)))
@@ -334,10 +352,10 @@ describe('Redis', { concurrency: false }, () => {
     )
   })
 
-  test('not there at the start: requests pass by parts, and one line says so', PATIENT, async () => {
-    const redis = await setUp()
+  test('not there at the start: requests pass by parts, and one line says so', PATIENT, async (t) => {
+    const redis = await setUp(t)
     await redis.kill()
-    const one = replica({ url: redis.url, expectedReplicas: 3 }, bucket())
+    const one = replica(t, { url: redis.url, expectedReplicas: 3 }, bucket())
     one.demand(QPS)
     await waitFor('a line', () => one.logged.length > 0)
     await untilFull(2_000, [one], QPS / 3)
@@ -346,20 +364,20 @@ describe('Redis', { concurrency: false }, () => {
     await waitFor('it to be shared', () => knows(one, 1))
   })
 
-  test('a wrong password is said once, and not in any message', PATIENT, async () => {
-    const redis = await setUp({ password: 'right-one' })
-    const bad = replica({ url: redis.url, password: 'wrong-one' }, bucket())
+  test('a wrong password is said once, and not in any message', PATIENT, async (t) => {
+    const redis = await setUp(t, { password: 'right-one' })
+    const bad = replica(t, { url: redis.url, password: 'wrong-one' }, bucket())
     await waitFor('a line', () => bad.logged.some(({ error }) => /WRONGPASS|NOAUTH/.test(String(error))))
     await during(1_500, [bad])
     assert.ok(bad.logged.length <= 2, JSON.stringify(bad.logged))
     assert.doesNotMatch(JSON.stringify([bad.logged, bad.limits.status()]), /wrong-one/)
-    const good = replica({ url: redis.url, password: 'right-one' }, bucket())
+    const good = replica(t, { url: redis.url, password: 'right-one' }, bucket())
     await waitFor('it to be shared', () => knows(good, 1))
   })
 
-  test('over TLS, of the authority that was named', PATIENT, async () => {
+  test('over TLS, of the authority that was named', PATIENT, async (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'portcullis-redis-tls-'))
-    cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
+    stopAfter(t, () => rmSync(dir, { recursive: true, force: true }))
     const ca = createCA({ commonName: 'redis CA' })
     const pair = issueCertificate(ca, { commonName: 'redis', usage: 'server', ipAddresses: ['127.0.0.1'] })
     for (const [file, pem] of [
@@ -371,17 +389,17 @@ describe('Redis', { concurrency: false }, () => {
     }
     const files = ['--tls-cert-file', 'cert.pem', '--tls-key-file', 'key.pem', '--tls-ca-cert-file', 'ca.pem']
     const args = [...files.map((file) => (file.startsWith('--') ? file : join(dir, file))), '--tls-auth-clients', 'no']
-    const redis = await setUp({ tls: true, args })
-    const good = replica({ url: redis.url, ca: ca.certPem }, bucket())
+    const redis = await setUp(t, { tls: true, args })
+    const good = replica(t, { url: redis.url, ca: ca.certPem }, bucket())
     await waitFor('it to be shared', () => knows(good, 1))
-    const bad = replica({ url: redis.url, ca: createCA({ commonName: 'another' }).certPem }, bucket())
+    const bad = replica(t, { url: redis.url, ca: createCA({ commonName: 'another' }).certPem }, bucket())
     await waitFor('a line', () => bad.logged.some(({ error }) => /certificate/.test(String(error))))
     assert.equal(bad.limits.status().mode, 'parted')
   })
 
-  test('keeps names of any text and length, each its own, under short keys', PATIENT, async () => {
-    const redis = await setUp()
-    const one = replica({ url: redis.url }, { ...bucket(), name: 'a b\n*' }, { ...bucket(), name: 'x'.repeat(500) })
+  test('keeps names of any text and length, each its own, under short keys', PATIENT, async (t) => {
+    const redis = await setUp(t)
+    const one = replica(t, { url: redis.url }, { ...bucket(), name: 'a b\n*' }, { ...bucket(), name: 'x'.repeat(500) })
     await waitFor('it to be shared', () => knows(one, 1))
     const list = (): string[] =>
       execFileSync('redis-cli', ['-p', String(redis.port), 'keys', '*'])
@@ -394,9 +412,9 @@ describe('Redis', { concurrency: false }, () => {
     assert.equal(limitName('prod', 'all'), 'prod/all')
   })
 
-  test('leaves nothing of a replica that ends', PATIENT, async () => {
-    const redis = await setUp()
-    const [one, ...others] = await three(redis, bucket(), inFlight(9))
+  test('leaves nothing of a replica that ends', PATIENT, async (t) => {
+    const redis = await setUp(t)
+    const [one, ...others] = await three(t, redis, bucket(), inFlight(9))
     assert.ok(one)
     await one.stop()
     await waitFor('the others to see it', () => others.every((other) => knows(other, 2)))
@@ -413,9 +431,9 @@ describe('Redis', { concurrency: false }, () => {
   })
 })
 
-test('no more than 1,000 of the replicas that Redis names are read', PATIENT, async () => {
-  const redis = await setUp()
-  const one = replica({ url: redis.url }, bucket())
+test('no more than 1,000 of the replicas that Redis names are read', PATIENT, async (t) => {
+  const redis = await setUp(t)
+  const one = replica(t, { url: redis.url }, bucket())
   await waitFor('it to be shared', () => knows(one, 1))
   const now = String(Date.now())
   const others = Array.from({ length: 1_500 }, (_, i) => [now, `other-${i}`]).flat()

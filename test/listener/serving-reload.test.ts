@@ -27,6 +27,8 @@ const second = serverCertificate(servingCA, ['second.example.com'], [])
 const HOST = 'prod.example.com'
 /** Chance gives each of two threads one of these, but for once in thousands of runs. */
 const CONNECTIONS = 12
+/** Files are looked at once a second, and each look here is a dozen handshakes. */
+const SELDOM = { intervalMs: 200 }
 let dir: string
 let stub: StubUpstream
 let gateway: InProcessGateway | undefined
@@ -72,10 +74,14 @@ async function shown({ port }: InProcessGateway): Promise<readonly string[]> {
 
 function untilShown(running: InProcessGateway, pair: KeyPair): Promise<unknown> {
   const name = pair === first ? 'first.example.com' : 'second.example.com'
-  return waitFor(`all threads to show ${name}`, async () => {
-    const names = await shown(running)
-    return names.length === 1 && names[0] === name
-  })
+  return waitFor(
+    `all threads to show ${name}`,
+    async () => {
+      const names = await shown(running)
+      return names.length === 1 && names[0] === name
+    },
+    SELDOM,
+  )
 }
 
 /** The addresses of this machine beside loopback; connections to them stay on the machine. */

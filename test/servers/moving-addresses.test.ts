@@ -19,6 +19,8 @@ const alice = clientPair(clientCA, 'alice')
 const A = '127.0.0.2'
 const B = '127.0.0.3'
 const C = '127.0.0.4'
+/** A name is looked up every five seconds at most, and each look here reads all metrics. */
+const SELDOM = { intervalMs: 200 }
 
 let dns: DnsServer
 let stubs: Map<string, StubUpstream>
@@ -75,10 +77,14 @@ async function health(): Promise<Record<string, number>> {
 
 function inForce(...hosts: readonly string[]): Promise<true> {
   const wanted = Object.fromEntries(hosts.map((host) => [host, 1]))
-  return waitFor(`endpoints ${hosts}`, async () => {
-    const now = await health()
-    return JSON.stringify(Object.entries(now).sort()) === JSON.stringify(Object.entries(wanted).sort())
-  })
+  return waitFor(
+    `endpoints ${hosts}`,
+    async () => {
+      const now = await health()
+      return JSON.stringify(Object.entries(now).sort()) === JSON.stringify(Object.entries(wanted).sort())
+    },
+    SELDOM,
+  )
 }
 
 test('each address is an endpoint under the name of the server; 0 requests are lost while addresses leave and come', async () => {
@@ -156,7 +162,7 @@ test('an empty answer and an error change nothing, and are counted', async () =>
   ] as const) {
     dns.answer = answer
     const counted = new RegExp(`^portcullis_server_lookups_total\\{.*result="${result}"\\} [1-9]`, 'm')
-    await waitFor(result, async () => counted.test(await gateway.metrics()))
+    await waitFor(result, async () => counted.test(await gateway.metrics()), SELDOM)
     assert.equal((await get()).status, 200)
   }
   assert.deepEqual(await health(), { [A]: 1, [B]: 1 })
@@ -171,7 +177,7 @@ test('a new address gets nothing before it is healthy, and the old ones serve un
   await inForce(A)
   stubAt(B).healthy = false
   dns.answer = { addresses: [B], ttl: 1 }
-  await waitFor('the new address', async () => (await health())[B] === 0)
+  await waitFor('the new address', async () => (await health())[B] === 0, SELDOM)
   for (let i = 0; i < 20; i++) assert.equal((await get()).status, 200)
   assert.equal(stubAt(B).seen.length, 0)
   stubAt(B).healthy = true
