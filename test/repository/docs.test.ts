@@ -342,11 +342,11 @@ test('the memory of a connection in limits.md follows from the limits', () => {
   const perRequest = (heads + requests + answers) / maxConcurrentStreams
   const rest = parts.slice(3).reduce((sum, bytes) => sum + bytes, 0)
   const all = Math.round((heads + requests + answers + rest) / 2 ** 20)
-  const sum = `${mib(perRequest)} MiB for each open request (the first three rows) and ${mib(rest)} MiB beside them, together ${all} MiB`
+  const sum = `${mib(perRequest)} MiB for each open request (the first three rows) and ${mib(rest)} MiB on top, together ${all} MiB`
   assert.ok(part.replace(/\s+/g, ' ').includes(sum), sum)
   const answerBlock = 2 * (CLIENT_SIDE_LIMITS.maxHeaderListBytes + CLIENT_SIDE_LIMITS.blockSlackBytes)
   assert.ok(part.replace(/\s+/g, ' ').includes(`block of up to ${answerBlock / 2 ** 20} MiB`))
-  assert.ok(part.includes(`times ${largestWindow / 1024} KiB`))
+  assert.ok(part.replace(/\s+/g, ' ').includes(`at most ${largestWindow / 1024} KiB for each stream`))
 })
 
 /** `256 KiB` -> 262144, `10 s` -> 10000 (milliseconds), `400` -> 400. */

@@ -202,7 +202,7 @@ function withPhase(
 const ON_THE_WAY = 'on the way back by steps'
 
 /** Suffix of the reason while all conditions are good again, and must stay good for exitAfter. */
-const ENDING = ': good again, and waited for until that has lasted'
+const ENDING = ': good again, but not for long enough yet'
 
 function isEnding(state: AutoDegradeState): boolean {
   const active = [state.nodes, state.upstream].filter((condition) => condition.active)
@@ -228,10 +228,10 @@ function reasonOf(state: AutoDegradeState, options: AutoDegradeOptions, { nodes,
 }
 
 function unknownText(nodes: NodesSeen | undefined): string {
-  if (nodes === undefined) return 'nodes are not known: no decision'
+  if (nodes === undefined) return 'the state of the nodes is unknown: no decision'
   const { message, complete } = nodes
-  if (message !== '') return `nodes are not known: ${message}: no decision`
-  return `nodes are not known: ${complete ? 'the cluster has been silent for too long' : 'they have not been listed yet'}: no decision`
+  if (message !== '') return `the state of the nodes is unknown: ${message}: no decision`
+  return `the state of the nodes is unknown: ${complete ? 'the cluster has been silent for too long' : 'they have not been listed yet'}: no decision`
 }
 
 /** The effect was applied, or was no longer needed. */

@@ -118,7 +118,8 @@ function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMod
   const name = 'Nodes'
   if (nodes === undefined) return verdict(name, 'unknown', 'nodes have not been listed yet')
   if (nodes.message !== '') return verdict(name, 'unknown', `nodes cannot be seen: ${nodes.message}`)
-  if (!nodes.complete || nodes.ageMs > STALE_AFTER_MS) return verdict(name, 'unknown', 'what is known of nodes is old')
+  if (!nodes.complete || nodes.ageMs > STALE_AFTER_MS)
+    return verdict(name, 'unknown', 'the known state of the nodes is out of date')
   const { ready, total } = nodes
   const enough = Math.min(readyNodesBefore ?? 100, ENOUGH_READY_PERCENT)
   const before = readyNodesBefore === undefined ? '' : `, ${readyNodesBefore} % were before the incident`
@@ -145,6 +146,6 @@ function disruptionCheck(
   const count = `${refusedDisruptive} disruptive requests were refused in the last minute`
   if (refusedDisruptive <= SMALL_QUEUE) return verdict(name, 'good', count)
   if (refusedDisruptive * 2 <= most) return verdict(name, 'good', `${count}, ${most} at most since this mode began`)
-  if (nowMs - sinceMs >= NOT_GROWN_MS) return verdict(name, 'good', `${count}, and they are not getting more`)
-  return verdict(name, 'between', `${count}, and for a minute they must not get more`)
+  if (nowMs - sinceMs >= NOT_GROWN_MS) return verdict(name, 'good', `${count}, and the number does not grow`)
+  return verdict(name, 'between', `${count}, and for a minute the number must not grow`)
 }

@@ -49,7 +49,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
   const options = queryValues(queryOf(exchange.target), PAGING)
   // A page of an old snapshot doesn't show the current state of the pods.
   if ((options.get('continue')?.[0] ?? '') !== '')
-    return refuse('bad-request', 'continue is not supported where deletions of pods are protected: leave it away')
+    return refuse('bad-request', 'continue is not supported where deletions of pods are protected: omit it')
   const limit = limitOf(options.get('limit')?.[0] ?? '')
   if (limit === undefined) return refuse('bad-request', 'limit is not a number')
   const found = await listPods(deletion, limit)

@@ -104,7 +104,7 @@ class ProviderTokens implements IdTokens {
     const claims = this.#fromProvider(jwt, nowMs)
     if (isRefusedClaims(claims)) return claims
     if (!this.#isSigned(jwt)) {
-      return { refused: 'unknown-key', message: 'no key of the provider that is known has signed the token' }
+      return { refused: 'unknown-key', message: 'the token is not signed by a known key of the provider' }
     }
     return userFromClaims(jwt.claims, this.#options.claims)
   }

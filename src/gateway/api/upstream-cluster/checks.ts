@@ -313,7 +313,7 @@ function checkServers(
     if (endpoint.scheme !== scheme) {
       out.invalid(path, `is ${endpoint.scheme}, the servers before are ${scheme}`, 'use one scheme for all servers')
     } else if (addresses.has(endpoint.address)) {
-      out.warning(path, 'is named twice', 'remove one of the two; use weight to send a server more')
+      out.warning(path, 'is named twice', 'remove one of the two; weight sends a server more requests')
     }
     addresses.add(endpoint.address)
     const refusal = serverRefusal(endpoint.host, portOf(endpoint.address))
@@ -346,7 +346,8 @@ function checkFollowing(spec: Loose<UpstreamClusterSpec>, scheme: ServerScheme, 
     out.invalid(path, message, "use https:// servers and the cluster's CA, without insecure")
   } else if (serverName === '' && hosts.length > 0 && hosts.every((host) => canonicalIp(host) !== undefined)) {
     // A cluster's CA also signs kubelet certificates, with their addresses.
-    const message = 'needs a DNS name to verify: an address in a certificate tells no API server from a kubelet'
+    const message =
+      'needs a DNS name to verify: by an address in a certificate, an API server cannot be told from a kubelet'
     out.invalid(
       path,
       message,

@@ -36,7 +36,7 @@ function errors(
 const UNVERIFIED =
   'spec.followEndpointSlice would send credentials and requests to whatever address the cluster names, unverified'
 const NAMELESS =
-  'spec.followEndpointSlice needs a DNS name to verify: an address in a certificate tells no API server from a kubelet'
+  'spec.followEndpointSlice needs a DNS name to verify: by an address in a certificate, an API server cannot be told from a kubelet'
 
 const TABLE: readonly (readonly [title: string, found: readonly string[], wanted: readonly string[]])[] = [
   ['a server with a name', errors([NAMED], CLIENT), []],

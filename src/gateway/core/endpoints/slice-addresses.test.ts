@@ -23,7 +23,7 @@ function endpoint(address: string, conditions?: object): object {
 const READY = { ready: true, serving: true, terminating: false }
 const LEAVING = { ready: false, serving: true, terminating: true }
 const GONE = { ready: false, serving: false, terminating: true }
-const NOTHING = 'they have no address that is ready, with a port named https'
+const NOTHING = 'none of their addresses is ready and has a port named https'
 
 const TABLE: readonly (readonly [
   title: string,

@@ -75,7 +75,7 @@ function portOf(ports: unknown): number | undefined {
 
 function messageOf(found: number, refused: readonly string[]): string {
   const messages: string[] = []
-  if (found === 0) messages.push('they have no address that is ready, with a port named https')
+  if (found === 0) messages.push('none of their addresses is ready and has a port named https')
   if (refused.length > 0) {
     const more = refused.length > MAX_NAMED ? ` and ${refused.length - MAX_NAMED} more` : ''
     messages.push(`refused: ${refused.slice(0, MAX_NAMED).join(', ')}${more}`)

@@ -56,7 +56,7 @@ export function checkAudienceAndTimes(
   const { aud, exp, nbf, iat } = claims as { aud?: unknown; exp?: unknown; nbf?: unknown; iat?: unknown }
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   if (!audiences.includes(clientId)) return refuse('audience', `the audience is not ${JSON.stringify(clientId)}`)
-  if (typeof exp !== 'number') return refuse('claims', 'there is no exp claim that is a number')
+  if (typeof exp !== 'number') return refuse('claims', 'the exp claim is missing or not a number')
   if (exp <= nowSeconds) return refuse('expired', 'the token has expired')
   for (const [name, value] of Object.entries({ nbf, iat })) {
     if (value === undefined) continue

@@ -14,7 +14,7 @@ export function unknownClusterMessage(asked: string): string {
 
 /** Used by the gateway and by the embedded API server. @param length of the request target, in characters */
 export function targetTooLongMessage(length: number): string {
-  return `the request target has ${length} characters, and the limit of this server is ${MAX_TARGET_LENGTH}: ask for less, in several requests`
+  return `the request target has ${length} characters, and the limit of this server is ${MAX_TARGET_LENGTH}: split it into several requests`
 }
 
 export function noPolicyMessage(user: UserInfo, info: RequestInfo, cluster: string): string {

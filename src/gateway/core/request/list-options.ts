@@ -78,7 +78,7 @@ export function selectorProblem({ fieldSelector = '', labelSelector = '' }: List
     ['labelSelector', labelSelector],
   ].find(([, text = '']) => text.length > MAX_SELECTOR_LENGTH)
   if (long === undefined) return ''
-  return `the ${long[0]} has more than ${MAX_SELECTOR_LENGTH} characters, the limit of this server: ask for less, in several requests`
+  return `the ${long[0]} has more than ${MAX_SELECTOR_LENGTH} characters, the limit of this server: split it into several requests`
 }
 
 /** Only "0" and any case of "false" are false; an empty value is true (apimachinery/pkg/runtime/conversion.go). */

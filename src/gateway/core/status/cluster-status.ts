@@ -322,7 +322,7 @@ function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: nu
   if (Math.abs(skewMs) < Math.max(TOLD_SKEW_MS, toleratedMs)) {
     return { status: 'True', reason: 'WithinTolerance', message: 'clocks agree', observedGeneration }
   }
-  const message = `${skewText(skewMs)}; deletions of pods are evaluated by what was measured: run NTP on both`
+  const message = `${skewText(skewMs)}; deletions of pods are evaluated with the measured difference: run NTP on both`
   return { status: 'False', reason: 'ClockSkew', message, observedGeneration }
 }
 

@@ -38,7 +38,11 @@ export function resolveAtWrite(
     if (release === 'none') {
       out.invalid(path, secretRefusal(name, namespaces, cluster), secretRefusalFix(name, cluster))
     } else if (secret === undefined) {
-      out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
+      out.warning(
+        path,
+        `Secret ${name} does not exist yet; until it does, the last good version is in force`,
+        'create it',
+      )
     } else if (known !== undefined) {
       if (release === 'all') shared.add(path, name)
       const absence = { message: '', fix: '' }

@@ -53,7 +53,7 @@ async function find(decision: Decision): Promise<ScaleChange | Refusal | undefin
       return unknown(target, tried.answered === undefined ? 'not-read' : 'dry-run', tried.why)
     case 'found': {
       const to = replicasOf(tried.value, target)
-      if (to === undefined) return unknown(target, 'dry-run', 'the answer to its dry run says no spec.replicas')
+      if (to === undefined) return unknown(target, 'dry-run', 'the answer to its dry run has no spec.replicas')
       return await compare(upstream, target, to)
     }
   }
@@ -81,7 +81,7 @@ async function compare(
     case 'absent':
       return { target, from: undefined, to, current: undefined }
     case 'unknown': {
-      const why = found.answered === undefined ? found.why : `what is scaled cannot be read: ${found.why}`
+      const why = found.answered === undefined ? found.why : `the scaled object cannot be read: ${found.why}`
       return { ...unknown(target, 'not-read', why), to }
     }
     case 'found': {
@@ -90,7 +90,7 @@ async function compare(
       if (from === to) return undefined
       const change: ScaleChange = { target, from, to, current }
       if (from !== undefined) return change
-      return { ...change, unknown: 'what is scaled says no spec.replicas', unknownReason: 'not-read' }
+      return { ...change, unknown: 'the scaled object has no spec.replicas', unknownReason: 'not-read' }
     }
   }
 }

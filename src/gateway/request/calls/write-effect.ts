@@ -65,7 +65,10 @@ async function compare(
   if (what !== undefined) return { kind: 'ends', what, after: tried.value }
   // The caller may write the object but not read it: decide by what the write sets; decreases can't be detected.
   if (found.kind === 'found' || !write.byAbsence) return undefined
-  return { kind: 'unknown', why: `${called} cannot be read as the caller: upstream answered with ${status}` }
+  return {
+    kind: 'unknown',
+    why: `${called} cannot be read with the rights of the caller: upstream answered with ${status}`,
+  }
 }
 
 /** Relays upstream's answer to the dry run; the write itself is not sent, and the client may retry. */
