@@ -81,6 +81,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/gateway/core/upstream/answer-counts.ts': row('query'),
   'src/kit/core/shares/call-source.ts': row('address'),
   'src/gateway/core/list-cost/selector-shape.ts': row('shape of selectors'),
+  'src/kube/core/objects/protobuf-envelope.ts': row('Protobuf'),
   'src/kube/core/objects/patch.ts': row('JSON patch'),
   'src/kube/core/objects/json-text.ts': row('JSON'),
   'src/kube/core/objects/metadata-shape.ts': row('metadata'),

@@ -5,12 +5,10 @@
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { ProtobufReader, TooManyFields } from '../../kit/core/text/protobuf-reader.ts'
 import { statusError } from '../../kube/api/status.ts'
+import { readEnvelope } from '../../kube/core/objects/protobuf-envelope.ts'
 import { type FieldType, MESSAGES, type MessageField, type Messages, type MessageType, messageType } from './kinds.ts'
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
-
-/** The magic bytes of such a body: `k8s` and 0. */
-const MAGIC = Buffer.from('k8s\0')
 
 /**
  * The object as parsed JSON. Takes time proportional to its length.
@@ -29,30 +27,13 @@ export function decodeProtobuf(body: Buffer, messages: Messages = MESSAGES): Jso
   }
 }
 
-/** runtime.Unknown behind the magic bytes: typeMeta = 1 { apiVersion = 1, kind = 2 }, raw = 2, contentEncoding = 3. */
 function decodeObject(body: Buffer, messages: Messages): JsonObject {
-  if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
-    throw new SyntaxError('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]')
-  }
-  let apiVersion = ''
-  let kind = ''
-  let raw: ProtobufReader | undefined
-  const unknown = new ProtobufReader(body.subarray(MAGIC.length))
-  while (unknown.next()) {
-    if (unknown.number === 2) raw = new ProtobufReader(unknown.bytes(), unknown)
-    if (unknown.number === 3 && unknown.text() !== '') throw new SyntaxError('content encodings are not supported')
-    if (unknown.number !== 1) continue
-    const typeMeta = new ProtobufReader(unknown.bytes(), unknown)
-    while (typeMeta.next()) {
-      if (typeMeta.number === 1) apiVersion = typeMeta.text()
-      if (typeMeta.number === 2) kind = typeMeta.text()
-    }
-  }
+  const { apiVersion, kind, message } = readEnvelope(body)
   const type = messageType(messages, apiVersion, kind)
   if (type === undefined) {
     throw new SyntaxError(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`)
   }
-  return { apiVersion, kind, ...(raw !== undefined && decodeMessage(raw, type)) }
+  return { apiVersion, kind, ...(message !== undefined && decodeMessage(message, type)) }
 }
 
 /** Omits empty fields, as Go does. Unknown fields are skipped. */

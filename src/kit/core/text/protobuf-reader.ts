@@ -22,25 +22,41 @@ export class TooManyFields extends SyntaxError {
 export class ProtobufReader {
   /** Number of the field that `next` found. */
   number = 0
+  /** Where that field begins in the message: its tag. */
+  start = 0
   readonly #message: Buffer
   /** Number of fields read, here and in nested messages. */
-  readonly #read: { fields: number }
+  readonly #read: { fields: number; readonly most: number }
   /** Start of the next field, or number. */
   #at = 0
   #isVarint = false
   /** The content of the field is [from, at). */
   #from = 0
 
-  /** @param around reader of the enclosing message. Default: none */
-  constructor(message: Buffer, around?: ProtobufReader) {
+  /**
+   * @param around reader of the enclosing message. Default: none
+   * @param mostFields of a message without one, and of everything that is read in it
+   */
+  constructor(message: Buffer, around?: ProtobufReader, mostFields: number = MAX_MESSAGE_FIELDS) {
     this.#message = message
-    this.#read = around === undefined ? { fields: 0 } : around.#read
+    this.#read = around === undefined ? { fields: 0, most: mostFields } : around.#read
+  }
+
+  /** Index behind the field. */
+  get end(): number {
+    return this.#at
+  }
+
+  /** bool, int32 or int64. */
+  get isNumber(): boolean {
+    return this.#isVarint
   }
 
   /** Whether there is another field. */
   next(): boolean {
     if (this.#at >= this.#message.length) return false
-    if (++this.#read.fields > MAX_MESSAGE_FIELDS) throw new TooManyFields()
+    if (++this.#read.fields > this.#read.most) throw new TooManyFields()
+    this.start = this.#at
     const tag = this.#varint()
     this.number = Math.floor(tag / 8)
     if (this.number < 1 || this.number > MAX_FIELD_NUMBER) throw malformed(`field number ${this.number}`)

@@ -1,5 +1,5 @@
-// Writes the protobuf wire format (protobuf.dev/programming-guides/encoding), as far as OpenAPI v2 needs it. Defaults (0, false, '') are
-// omitted, as in proto3.
+// Writes the protobuf wire format (protobuf.dev/programming-guides/encoding), as far as OpenAPI v2 and the metadata of objects need it. Defaults (0,
+// false, '') are omitted, as in proto3, unless a method says otherwise.
 
 const VARINT = 0
 const FIXED64 = 1
@@ -16,6 +16,11 @@ export class ProtobufWriter {
   /** @param value a whole number from 0 to Number.MAX_SAFE_INTEGER */
   int64(field: number, value: number): void {
     if (value !== 0) this.#chunks.push(varint(field * 8 + VARINT), varint(value))
+  }
+
+  /** Also 0, as proto2 writes what it requires. @param value as of int64 */
+  number(field: number, value: number): void {
+    this.#chunks.push(varint(field * 8 + VARINT), varint(value))
   }
 
   double(field: number, value: number): void {
@@ -42,6 +47,11 @@ export class ProtobufWriter {
   finish(): Buffer {
     return Buffer.concat(this.#chunks)
   }
+}
+
+/** What stands in front of a string, bytes or an embedded message. */
+export function lengthPrefix(field: number, length: number): Buffer {
+  return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(length)])
 }
 
 /** Seven bits per byte, lowest first; the high bit marks continuation. */

@@ -1,7 +1,8 @@
-// Orders resourceVersions (KEP-5504: unsigned decimal integers of any length). A cell of several clusters has one for each,
-// `east=12;west=7`, which is only comparable with one of the same clusters.
+// Orders the resourceVersions of a cell. A cell of several clusters has one for each, `east=12;west=7`, which is only comparable with one of
+// the same clusters.
 
-const DECIMAL = /^[0-9]+$/
+import { compareResourceVersions } from '../../../kube/core/objects/resource-version.ts'
+
 const OF_SEVERAL = /^[^=;]+=[0-9]+(;[^=;]+=[0-9]+)+$/
 
 /** @param versions by cluster @returns '' if one of them is unknown */
@@ -17,12 +18,7 @@ export function joinVersions(versions: ReadonlyMap<string, string>): string {
  * @returns undefined if one is unknown (empty, or not a decimal number), or if they are of different clusters
  */
 export function compareVersions(a: string, b: string): number | undefined {
-  if (!DECIMAL.test(a) || !DECIMAL.test(b)) return compareSeveral(a, b)
-  const left = a.replace(/^0+/, '')
-  const right = b.replace(/^0+/, '')
-  if (left.length !== right.length) return left.length - right.length
-  if (left === right) return 0
-  return left < right ? -1 : 1
+  return compareResourceVersions(a, b) ?? compareSeveral(a, b)
 }
 
 function compareSeveral(a: string, b: string): number | undefined {
