@@ -122,6 +122,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   protection: ['protection'],
   scaling: ['scale'],
   'scale-up-guard': ['scale'],
+  cache: ['cache'],
 }
 
 /** The tests of a subject that need no real cluster. @param name of a folder in src/ */

@@ -21,6 +21,7 @@ import { PARSERS as OF_REQUEST_TARGET } from './requests/request-target.ts'
 import { PARSERS as OF_SELECTORS } from './requests/selectors.ts'
 import { PARSERS as OF_TEXTS } from './requests/texts.ts'
 import { PARSERS as OF_ANSWERS } from './upstream/answers.ts'
+import { PARSERS as OF_CACHED_OBJECTS } from './upstream/cached-objects.ts'
 import { PARSERS as OF_UPSTREAM_CONNECTION } from './upstream/connection.ts'
 import { PARSERS as OF_DOCUMENTS } from './upstream/documents.ts'
 
@@ -41,7 +42,12 @@ export const BODIES: readonly Parser[] = [...OF_DELETION, ...OF_JSON, ...OF_PROT
 
 export const OBJECTS: readonly Parser[] = [...OF_CHECKS, ...OF_MANAGED_FIELDS, ...OF_PATCHES]
 
-export const UPSTREAM: readonly Parser[] = [...OF_ANSWERS, ...OF_UPSTREAM_CONNECTION, ...OF_DOCUMENTS]
+export const UPSTREAM: readonly Parser[] = [
+  ...OF_ANSWERS,
+  ...OF_CACHED_OBJECTS,
+  ...OF_UPSTREAM_CONNECTION,
+  ...OF_DOCUMENTS,
+]
 
 export const FILES: readonly Parser[] = [...OF_FILES]
 

@@ -74,6 +74,7 @@ const ROOMS = [
   'src/protection/controllers/aggregator',
   'src/scaling',
   'src/scale-up-guard',
+  'src/cache',
   'src/incidents',
   'src/insight',
   'src/program',

@@ -27,6 +27,8 @@ export interface KubeResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
+  /** The body as it came. */
+  readonly bytes: Buffer
   /** The body parsed; throws when it is not JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read objects of every kind
   json(): any
@@ -60,8 +62,10 @@ export function kubeRequest(options: KubeRequest): Promise<KubeResponse> {
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)
       response.on('end', () => {
-        const text = Buffer.concat(chunks).toString()
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: () => JSON.parse(text) })
+        const bytes = Buffer.concat(chunks)
+        const text = bytes.toString()
+        const status = response.statusCode ?? 0
+        resolve({ status, headers: response.headers, text, bytes, json: () => JSON.parse(text) })
       })
     })
     outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer from ${options.server}${options.path}`)))

@@ -18,6 +18,7 @@ export const SUBJECTS: readonly string[] = [
   'protection',
   'scaling',
   'scale-up-guard',
+  'cache',
   'incidents',
   'insight',
   'program',

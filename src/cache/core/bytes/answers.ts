@@ -1,0 +1,153 @@
+// Answers in JSON, made of the bytes of objects and what stands around them: byte by byte what kube-apiserver writes.
+
+import { declaredMetadata } from './declared-metadata.ts'
+import type { JsonForm, TypeMeta } from './json-form.ts'
+import type { FactsReader } from './object-facts.ts'
+import { type ByteRange, INITIAL_EVENTS_END, type ObjectFacts } from './object-facts.ts'
+
+export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
+
+/** What stands around the items of a list. */
+export interface ListFrame {
+  /** The answer without items. */
+  readonly empty: Buffer
+  /** In front of the first item, of each other, and behind the last. */
+  readonly first: Buffer
+  readonly next: Buffer
+  readonly last: Buffer
+}
+
+/** An object, and where it has what. */
+export interface JsonObjectBytes {
+  readonly json: Buffer
+  readonly facts: ObjectFacts
+}
+
+export const PARTIAL: TypeMeta = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' }
+export const PARTIAL_LIST: TypeMeta = { ...PARTIAL, kind: 'PartialObjectMetadataList' }
+const PARTIAL_HEAD = `${typeText(PARTIAL)},"metadata":`
+const NEWLINE = Buffer.from('\n')
+
+/** @param list its own kind and apiVersion: PodList, v1 */
+export function listFrame(list: TypeMeta, resourceVersion: string, form: JsonForm): ListFrame {
+  const version = `"resourceVersion":${JSON.stringify(resourceVersion)}`
+  if (form === 'declared') {
+    // Items lack kind and apiVersion: listItem leaves out their brace with these.
+    return frame(`${typeText(list)},"metadata":{${version}},"items":[`, '{', ',{', ']}\n')
+  }
+  const head = `{"apiVersion":${JSON.stringify(list.apiVersion)},"items":[`
+  return frame(head, '', ',', `],"kind":${JSON.stringify(list.kind)},"metadata":{"continue":"",${version}}}\n`)
+}
+
+/** A view of the object. */
+export function listItem(json: Buffer, { bare }: ObjectFacts): Buffer {
+  return json.subarray(bare)
+}
+
+/** PartialObjectMetadataList; its items are `partialMetadata`. */
+export function partialListFrame(resourceVersion: string): ListFrame {
+  const head = `${typeText(PARTIAL_LIST)},"metadata":{"resourceVersion":${JSON.stringify(resourceVersion)}},"items":`
+  // Go writes an empty list as null where it was never made.
+  return { ...frame(`${head}[`, PARTIAL_HEAD, `},${PARTIAL_HEAD}`, '}]}\n'), empty: Buffer.from(`${head}null}\n`) }
+}
+
+/** The metadata alone; a view of the object, if it has the form that it needs. */
+export function partialMetadata(json: Buffer, { metadata }: { metadata: ByteRange }, form: JsonForm): Buffer {
+  return form === 'declared' ? json.subarray(metadata.start, metadata.end) : declaredMetadata(json, metadata)
+}
+
+/** @param metadata as partialMetadata returns it */
+export function partialObject(metadata: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(PARTIAL_HEAD), metadata, Buffer.from('}')])
+}
+
+/** The answer to a GET. */
+export function objectAnswer(json: Buffer): Buffer {
+  return Buffer.concat([json, NEWLINE])
+}
+
+/** One line of a watch. */
+export function eventLine(type: EventType, json: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"type":"${type}","object":`), json, Buffer.from('}\n')])
+}
+
+/** The object with another resourceVersion: who watches a selection that it leaves gets its last state in that, with the version of the change. */
+export function atVersion({ json, facts }: JsonObjectBytes, resourceVersion: string): JsonObjectBytes {
+  const { version, metadata, bare } = facts
+  const replaced = withVersion(json, version, resourceVersion)
+  const more = replaced.length - json.length
+  return {
+    json: replaced,
+    facts: {
+      ...facts,
+      resourceVersion,
+      version: { start: version.start, end: version.end + more },
+      metadata: { start: metadata.start, end: metadata.end + more },
+      bare: bare > version.start ? bare + more : bare,
+    },
+  }
+}
+
+function withVersion(json: Buffer, { start, end }: ByteRange, resourceVersion: string): Buffer {
+  return Buffer.concat([json.subarray(0, start), Buffer.from(JSON.stringify(resourceVersion)), json.subarray(end)])
+}
+
+const END_ANNOTATION = `"annotations":{"${INITIAL_EVENTS_END}":"true"}`
+
+/** Bookmarks of one resource: as upstream's own, because those of some kinds have empty parts, such as `"status":{}`. */
+export class BookmarkTemplate {
+  readonly #form: JsonForm
+  readonly #reader: FactsReader
+  /** Without annotations. */
+  readonly #json: Buffer
+
+  /**
+   * @param bookmark the object of one from upstream, with annotation or without
+   * @throws {MalformedError}
+   */
+  constructor(bookmark: Buffer, form: JsonForm, reader: FactsReader) {
+    this.#form = form
+    this.#reader = reader
+    const annotation = Buffer.from(form === 'declared' ? `,${END_ANNOTATION}` : `${END_ANNOTATION},`)
+    const at = bookmark.indexOf(annotation)
+    const parts = at < 0 ? [bookmark] : [bookmark.subarray(0, at), bookmark.subarray(at + annotation.length)]
+    this.#json = Buffer.concat(parts)
+    reader.readBookmark(this.#json)
+  }
+
+  /** The object of a bookmark. */
+  object(resourceVersion: string, endsInitialEvents: boolean): Buffer {
+    const { version } = this.#reader.readBookmark(this.#json)
+    const json = withVersion(this.#json, version, resourceVersion)
+    if (!endsInitialEvents) return json
+    const { metadata } = this.#reader.readBookmark(json)
+    const isDeclared = this.#form === 'declared'
+    const at = isDeclared ? metadata.end - 1 : metadata.start + 1
+    const annotation = isDeclared ? `,${END_ANNOTATION}` : `${END_ANNOTATION},`
+    return Buffer.concat([json.subarray(0, at), Buffer.from(annotation), json.subarray(at)])
+  }
+
+  /** The same as PartialObjectMetadata. */
+  partialObject(resourceVersion: string, endsInitialEvents: boolean): Buffer {
+    const json = this.object(resourceVersion, endsInitialEvents)
+    return partialObject(partialMetadata(json, this.#reader.readBookmark(json), this.#form))
+  }
+}
+
+/** For a template before upstream has sent a bookmark. Kinds whose spec or status is never left out lack those. */
+export function plainBookmark(type: TypeMeta, form: JsonForm): Buffer {
+  const metadata = '"metadata":{"resourceVersion":"0"}'
+  if (form === 'declared') return Buffer.from(`${typeText(type)},${metadata}}`)
+  const { kind, apiVersion } = type
+  return Buffer.from(`{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},${metadata}}`)
+}
+
+function frame(head: string, first: string, next: string, last: string): ListFrame {
+  const [empty = Buffer.of(), ...parts] = [head + last, head + first, next, last].map((text) => Buffer.from(text))
+  return { empty, first: parts[0] ?? empty, next: parts[1] ?? empty, last: parts[2] ?? empty }
+}
+
+/** Open: without the brace behind it. */
+function typeText({ kind, apiVersion }: TypeMeta): string {
+  return `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)}`
+}

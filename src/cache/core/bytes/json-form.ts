@@ -1,0 +1,13 @@
+// The two ways in which kube-apiserver writes JSON.
+
+/**
+ * declared: keys in the order of the fields of Go's types, kind and apiVersion first: Kubernetes' own kinds, and all metadata on its own.
+ * sorted: keys in byte order: custom resources, of which kube-apiserver has no types.
+ */
+export type JsonForm = 'declared' | 'sorted'
+
+/** Of an object or a list. */
+export interface TypeMeta {
+  readonly kind: string
+  readonly apiVersion: string
+}

@@ -1,0 +1,230 @@
+// What the cache makes of the bytes of objects is, byte by byte, what a real kube-apiserver answered.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  atVersion,
+  BookmarkTemplate,
+  eventLine,
+  type JsonObjectBytes,
+  listFrame,
+  listItem,
+  objectAnswer,
+  partialListFrame,
+  partialMetadata,
+  partialObject,
+  plainBookmark,
+} from '../../src/cache/core/bytes/answers.ts'
+import type { JsonForm } from '../../src/cache/core/bytes/json-form.ts'
+import { FactsReader } from '../../src/cache/core/bytes/object-facts.ts'
+import { ListSplitter } from '../../src/cache/core/bytes/split-list.ts'
+import { readEvent, type WatchEvent } from '../../src/cache/core/bytes/watch-event.ts'
+import { bodyOf, type RecordedAnswer, readAnswers } from './read-answers.ts'
+import { isJson, isPartial } from './recorded-objects.ts'
+
+const answers = readAnswers()
+const reader = new FactsReader([])
+
+const full = (recorded: readonly RecordedAnswer[]): RecordedAnswer[] =>
+  recorded.filter((answer) => isJson(answer) && !isPartial(answer))
+
+/** The answer in the same words, but as PartialObjectMetadata. */
+function partialOf({ path }: RecordedAnswer, among: readonly RecordedAnswer[]): string {
+  const partial = among.find((answer) => answer.path === path && isJson(answer) && isPartial(answer))
+  assert.ok(partial, path)
+  return bodyOf(partial).toString()
+}
+
+/** Pages have a token, which the cache never writes. */
+const wholeLists = full(answers.lists).filter(({ path }) => !path.includes('limit='))
+
+interface TakenApart {
+  readonly kind: string
+  readonly apiVersion: string
+  readonly resourceVersion: string
+  readonly form: JsonForm
+  readonly objects: readonly JsonObjectBytes[]
+}
+
+function takeApart(list: RecordedAnswer): TakenApart {
+  const objects: JsonObjectBytes[] = []
+  const splitter = new ListSplitter({ objectBytes: 1e7, objects: 1e6 }, (object) => {
+    const json = Buffer.from(object)
+    objects.push({ json, facts: reader.read(json) })
+  })
+  splitter.feed(bodyOf(list))
+  return { ...splitter.end(), objects }
+}
+
+function joined(frame: ReturnType<typeof listFrame>, items: readonly Buffer[]): string {
+  if (items.length === 0) return frame.empty.toString()
+  const pieces = items.flatMap((item, index) => [index === 0 ? frame.first : frame.next, item])
+  return Buffer.concat([...pieces, frame.last]).toString()
+}
+
+test('a list is put together as it came', () => {
+  assert.ok(wholeLists.length >= 17)
+  for (const list of wholeLists) {
+    const { resourceVersion, form, objects, ...type } = takeApart(list)
+    const items = objects.map(({ json, facts }) => listItem(json, facts))
+    assert.equal(joined(listFrame(type, resourceVersion, form), items), bodyOf(list).toString(), list.path)
+  }
+})
+
+test('the list of metadata is made of the objects', () => {
+  for (const list of wholeLists) {
+    const { resourceVersion, form, objects } = takeApart(list)
+    const items = objects.map(({ json, facts }) => partialMetadata(json, facts, form))
+    assert.equal(joined(partialListFrame(resourceVersion), items), partialOf(list, answers.lists), list.path)
+  }
+})
+
+test('the answer to a GET is the item of the list, with kind and apiVersion', () => {
+  const objects = full(answers.objects)
+  assert.equal(objects.length, 2)
+  for (const object of objects) {
+    const { objects: items, form } = takeApart(
+      full(answers.lists).find(
+        ({ path }) => path === (object.path.includes('/pods/') ? '/api/v1/pods' : '/apis/example.com/v1/things'),
+      ) ?? object,
+    )
+    const { name } = JSON.parse(bodyOf(object).toString()).metadata
+    const item = items.find(({ facts }) => facts.name === name)
+    assert.ok(item)
+    assert.equal(objectAnswer(item.json).toString(), bodyOf(object).toString())
+    const partial = objectAnswer(partialObject(partialMetadata(item.json, item.facts, form)))
+    assert.equal(partial.toString(), partialOf(object, answers.objects))
+  }
+})
+
+interface RecordedWatch {
+  readonly watch: RecordedAnswer
+  readonly form: JsonForm
+  /** With their line feeds. */
+  readonly lines: readonly Buffer[]
+  readonly events: readonly WatchEvent[]
+}
+
+function watches(selector: string): RecordedWatch[] {
+  return full(answers.watches)
+    .filter(({ path }) => (new URL(path, 'https://localhost').searchParams.get('labelSelector') ?? '') === selector)
+    .map((watch) => {
+      const lines = bodyOf(watch)
+        .toString()
+        .split(/(?<=\n)/)
+        .map((line) => Buffer.from(line))
+      const form = watch.path.startsWith('/apis/example.com/') ? 'sorted' : 'declared'
+      return { watch, form, lines, events: lines.map((line) => readEvent(line)) }
+    })
+}
+
+test('the lines of a watch are made of the objects, and so are those of a watch of metadata', () => {
+  for (const { watch, form, lines, events } of [...watches(''), ...watches('pick=yes')]) {
+    assert.deepEqual(
+      events.map(({ type, object }) => eventLine(type, object)),
+      lines,
+    )
+    const partial = events.map(({ type, object }) => {
+      const { metadata } = reader.readBookmark(object)
+      return eventLine(type, partialObject(partialMetadata(object, { metadata }, form))).toString()
+    })
+    assert.equal(partial.join(''), partialOf(watch, answers.watches), watch.path)
+  }
+})
+
+test('the object of a watch is that of the list', () => {
+  for (const { watch, events } of watches('')) {
+    const path = new URL(watch.path, 'https://localhost').pathname.replace('/namespaces/odd', '')
+    const list = full(answers.lists).find((answer) => answer.path === path)
+    assert.ok(list)
+    const items = takeApart(list).objects.map(({ json }) => json.toString())
+    const added = events.filter(({ type }) => type === 'ADDED').map(({ object }) => object.toString())
+    for (const object of added) assert.ok(items.includes(object), object)
+    assert.ok(added.length >= 2)
+  }
+})
+
+test('an object that leaves a selection is its last state with the version of the event', () => {
+  let left = 0
+  for (const [index, { events: selected }] of watches('pick=yes').entries()) {
+    const before = new Map<string, JsonObjectBytes>()
+    for (const { type, object } of watches('')[index]?.events ?? []) {
+      if (type === 'BOOKMARK') continue
+      const facts = reader.read(object)
+      const event = selected.find(
+        ({ type: kind, object: other }) =>
+          kind === 'DELETED' &&
+          reader.read(other).name === facts.name &&
+          reader.read(other).resourceVersion === facts.resourceVersion,
+      )
+      const last = before.get(facts.name)
+      if (event !== undefined && last !== undefined && type === 'MODIFIED') {
+        const moved = atVersion(last, facts.resourceVersion)
+        assert.equal(moved.json.toString(), event.object.toString())
+        assert.deepEqual(moved.facts, reader.read(moved.json))
+        left++
+      }
+      before.set(facts.name, { json: object, facts })
+    }
+  }
+  assert.equal(left, 3)
+})
+
+test('a version of another length moves what stands behind it', () => {
+  for (const list of wholeLists) {
+    for (const object of takeApart(list).objects) {
+      for (const version of ['1', '123456789012345678901234567890']) {
+        const moved = atVersion(object, version)
+        assert.deepEqual(moved.facts, reader.read(moved.json))
+        assert.equal(moved.facts.resourceVersion, version)
+        const { metadata } = JSON.parse(object.json.toString())
+        assert.deepEqual(JSON.parse(moved.json.toString()).metadata, { ...metadata, resourceVersion: version })
+      }
+    }
+  }
+})
+
+test('bookmarks are as those of kube-apiserver, made of any of them', () => {
+  for (const { watch, form, events } of [...watches(''), ...watches('pick=yes')]) {
+    const bookmarks = events.filter(({ type }) => type === 'BOOKMARK').map(({ object }) => object)
+    assert.ok(bookmarks.length >= 2)
+    const partial = partialOf(watch, answers.watches)
+    for (const template of bookmarks) {
+      const made = new BookmarkTemplate(template, form, reader)
+      for (const bookmark of bookmarks) {
+        const { resourceVersion, endsInitialEvents } = reader.readBookmark(bookmark)
+        assert.equal(made.object(resourceVersion, endsInitialEvents).toString(), bookmark.toString())
+        const line = eventLine('BOOKMARK', made.partialObject(resourceVersion, endsInitialEvents)).toString()
+        assert.ok(partial.includes(line), line)
+      }
+    }
+  }
+})
+
+test('bookmarks of older versions, which have an empty time, are a template too', () => {
+  const declared = Buffer.from(
+    '{"kind":"A","apiVersion":"v1","metadata":{"resourceVersion":"1","creationTimestamp":null},"status":{}}',
+  )
+  const sorted = Buffer.from(
+    '{"apiVersion":"a/v1","kind":"A","metadata":{"creationTimestamp":null,"resourceVersion":"1"}}',
+  )
+  assert.equal(
+    new BookmarkTemplate(declared, 'declared', reader).object('23', true).toString(),
+    '{"kind":"A","apiVersion":"v1","metadata":{"resourceVersion":"23","creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}},"status":{}}',
+  )
+  assert.equal(
+    new BookmarkTemplate(sorted, 'sorted', reader).object('23', true).toString(),
+    '{"apiVersion":"a/v1","kind":"A","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"creationTimestamp":null,"resourceVersion":"23"}}',
+  )
+})
+
+test('before upstream has sent a bookmark there is one of kinds without empty parts', () => {
+  for (const { form, events } of watches('')) {
+    const bookmark = events.find(({ type }) => type === 'BOOKMARK')?.object ?? Buffer.of()
+    const { kind, apiVersion } = JSON.parse(bookmark.toString())
+    if (kind === 'Pod') continue
+    const { resourceVersion } = reader.readBookmark(bookmark)
+    const made = new BookmarkTemplate(plainBookmark({ kind, apiVersion }, form), form, reader)
+    assert.equal(made.object(resourceVersion, true).toString(), bookmark.toString())
+  }
+})
