@@ -66,7 +66,7 @@ test('a list is put together as it came', () => {
   assert.ok(wholeLists.length >= 17)
   for (const list of wholeLists) {
     const { resourceVersion, form, objects, ...type } = takeApart(list)
-    const items = objects.map(({ json, facts }) => listItem(json, facts))
+    const items = objects.map(({ json, facts }) => listItem(json, facts, form))
     assert.equal(joined(listFrame(type, resourceVersion, form), items), bodyOf(list).toString(), list.path)
   }
 })
@@ -227,4 +227,10 @@ test('before upstream has sent a bookmark there is one of kinds without empty pa
     const made = new BookmarkTemplate(plainBookmark({ kind, apiVersion }, form), form, reader)
     assert.equal(made.object(resourceVersion, true).toString(), bookmark.toString())
   }
+})
+
+test('an object without kind and apiVersion in front cannot be an item of a list that leaves them out', () => {
+  const json = Buffer.from('{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}')
+  assert.throws(() => listItem(json, reader.read(json), 'declared'), { name: 'MalformedError' })
+  assert.equal(listItem(json, reader.read(json), 'sorted'), json)
 })

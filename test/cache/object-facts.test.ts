@@ -193,7 +193,7 @@ test('a value ends where JSON.parse says that it does, and what JSON.parse refus
 /** Whether the whole is one value. */
 function endsAll(bytes: Buffer): boolean {
   try {
-    const end = skipValue(bytes, 0, bytes.length)
+    const end = skipValue(bytes, 0)
     return bytes.toString('utf8', end).trim() === ''
   } catch (error) {
     assert.ok(error instanceof MalformedError)

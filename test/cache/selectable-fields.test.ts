@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { FactsReader } from '../../src/cache/core/bytes/object-facts.ts'
 import { compileFieldSelector, selectableFields } from '../../src/cache/core/fields/selectable-fields.ts'
 import { compareKeys, objectKey } from '../../src/cache/core/keys/object-key.ts'
@@ -45,4 +46,13 @@ test('keys are in the order of their bytes', () => {
     keys,
   )
   assert.equal(compareKeys('a', 'a'), 0)
+  // A lone surrogate is not in any JSON that was read.
+  const key = fc.string({
+    unit: fc.oneof(fc.constantFrom('a', '-', '.', '/', '0'), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 })),
+  })
+  fc.assert(
+    fc.property(key, key, (a, b) => {
+      assert.equal(Math.sign(compareKeys(a, b)), Buffer.from(a).compare(Buffer.from(b)))
+    }),
+  )
 })

@@ -2,6 +2,7 @@
 
 import { declaredMetadata } from './declared-metadata.ts'
 import type { JsonForm, TypeMeta } from './json-form.ts'
+import { malformed } from './malformed.ts'
 import type { FactsReader } from './object-facts.ts'
 import { type ByteRange, INITIAL_EVENTS_END, type ObjectFacts } from './object-facts.ts'
 
@@ -39,8 +40,13 @@ export function listFrame(list: TypeMeta, resourceVersion: string, form: JsonFor
   return frame(head, '', ',', `],"kind":${JSON.stringify(list.kind)},"metadata":{"continue":"",${version}}}\n`)
 }
 
-/** A view of the object. */
-export function listItem(json: Buffer, { bare }: ObjectFacts): Buffer {
+/**
+ * A view of the object. What is kept for a list that is declared has to be declared too: `bare` is not 0.
+ * @throws {MalformedError} if it is not
+ */
+export function listItem(json: Buffer, { bare }: ObjectFacts, form: JsonForm): Buffer {
+  if (form === 'sorted') return json
+  if (bare === 0) throw malformed('an object does not begin with its kind and apiVersion')
   return json.subarray(bare)
 }
 

@@ -52,7 +52,7 @@ export function declaredMetadata(json: Buffer, range: ByteRange): Buffer {
 }
 
 function writeMap(json: Buffer, range: ByteRange, keys: readonly string[], pieces: Buffer[]): void {
-  const members = membersOf(json, range)
+  const members = membersOf(json, range.start)
   let before = '{'
   for (const key of keys) {
     const value = members.get(key)
@@ -68,7 +68,7 @@ function writeMap(json: Buffer, range: ByteRange, keys: readonly string[], piece
 
 function writeList(json: Buffer, range: ByteRange, keys: readonly string[], pieces: Buffer[]): void {
   let before = '['
-  for (const item of itemsOf(json, range)) {
+  for (const item of itemsOf(json, range.start)) {
     pieces.push(Buffer.from(before))
     writeMap(json, item, keys, pieces)
     before = ','

@@ -66,7 +66,7 @@ const OBJECT_META: readonly FieldRow[] = [
  * @throws {MalformedError}
  */
 export function encodeMetadata(json: Buffer, range: ByteRange): Buffer {
-  return encode({ json }, membersOf(json, range), OBJECT_META)
+  return encode({ json }, membersOf(json, range.start), OBJECT_META)
 }
 
 function encode(source: Source, members: Members, rows: readonly FieldRow[]): Buffer {
@@ -149,7 +149,7 @@ function writeTexts(writer: ProtobufWriter, number: number, source: Source, valu
 
 function writeElements(writer: ProtobufWriter, number: number, source: Source, value: ByteRange | undefined): void {
   if (value === undefined || parsed(source, value) === undefined) return
-  for (const item of itemsOf(source.json, value)) writer.element(number, textIn(parsed(source, item)))
+  for (const item of itemsOf(source.json, value.start)) writer.element(number, textIn(parsed(source, item)))
 }
 
 function writeList(
@@ -160,7 +160,7 @@ function writeList(
   rows: readonly FieldRow[],
 ): void {
   if (value === undefined || parsed(source, value) === undefined) return
-  for (const item of itemsOf(source.json, value)) {
-    writer.bytes(number, encode(source, membersOf(source.json, item), rows))
+  for (const item of itemsOf(source.json, value.start)) {
+    writer.bytes(number, encode(source, membersOf(source.json, item.start), rows))
   }
 }

@@ -10,6 +10,7 @@ import {
   CLOSE_MAP,
   COMMA,
   isNull,
+  notAfterValue,
   OPEN_LIST,
   OPEN_MAP,
   QUOTE,
@@ -157,9 +158,9 @@ export class FactsReader {
 
   #walk(json: Buffer): void {
     this.#found.fill(0)
-    const start = skipSpace(json, 0, json.length)
+    const start = skipSpace(json, 0)
     if (json[start] !== OPEN_MAP) throw malformed('it is not a JSON object')
-    const end = skipSpace(json, find(json, start, json.length, this.#wanted, this.#found), json.length)
+    const end = skipSpace(json, find(json, start, this.#wanted, this.#found))
     if (end !== json.length) throw malformed('an object is followed by something else')
   }
 
@@ -251,28 +252,27 @@ function compile(map: ReadonlyMap<string, WantedValue>): Wanted {
  * @param at of its opening brace
  * @returns the index behind it
  */
-function find(json: Buffer, at: number, end: number, wanted: Wanted, found: Int32Array): number {
-  at = skipSpace(json, at + 1, end)
-  if (at < end && json[at] === CLOSE_MAP) return at + 1
+function find(json: Buffer, at: number, wanted: Wanted, found: Int32Array): number {
+  at = skipSpace(json, at + 1)
+  if (json[at] === CLOSE_MAP) return at + 1
   for (;;) {
-    at = skipSpace(json, at, end)
-    const key = skipKey(json, at, end)
+    at = skipSpace(json, at)
+    const key = skipKey(json, at)
     const value = wantedAt(json, at + 1, key - 1, wanted)
-    at = skipSpace(json, skipColon(json, key, end), end)
-    at = value === undefined ? skipValue(json, at, end) : note(json, at, end, value, found)
-    at = skipSpace(json, at, end)
-    const c = at < end ? json[at] : undefined
-    at++
+    at = skipSpace(json, skipColon(json, key))
+    at = value === undefined ? skipValue(json, at) : note(json, at, value, found)
+    at = skipSpace(json, at)
+    const c = json[at++]
     if (c === CLOSE_MAP) return at
-    if (c !== COMMA) throw malformed('a value is followed by what is neither a comma nor its bracket')
+    if (c !== COMMA) throw notAfterValue(c)
   }
 }
 
 /** @returns the index behind the value */
-function note(json: Buffer, at: number, end: number, { slot, compiled }: WantedValue, found: Int32Array): number {
+function note(json: Buffer, at: number, { slot, compiled }: WantedValue, found: Int32Array): number {
   const isMap = json[at] === OPEN_MAP
   if (compiled !== undefined && !isMap && !isNull(json, at)) throw malformed('a field is not an object')
-  const behind = compiled !== undefined && isMap ? find(json, at, end, compiled, found) : skipValue(json, at, end)
+  const behind = compiled !== undefined && isMap ? find(json, at, compiled, found) : skipValue(json, at)
   if (found[2 * slot + 1] !== 0) throw malformed('a field is there twice')
   found[2 * slot] = at
   found[2 * slot + 1] = behind
