@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { eventLine } from '../../src/cache/core/bytes/answers.ts'
+import { atVersion, eventLine, partialMetadata } from '../../src/cache/core/bytes/answers.ts'
 import { MalformedError } from '../../src/cache/core/bytes/malformed.ts'
 import { FactsReader, type ObjectFacts } from '../../src/cache/core/bytes/object-facts.ts'
 import { skipValue } from '../../src/cache/core/bytes/skip-json.ts'
@@ -78,8 +78,8 @@ const metadata = fc.record(
 )
 const pod = fc.record(
   {
-    kind: text,
-    apiVersion: text,
+    kind: text.filter((kind) => kind !== ''),
+    apiVersion: text.filter((version) => version !== ''),
     other: anything,
     spec: fc.record(
       { nodeName: text, hostNetwork: fc.boolean(), containers: anything, metadata: anything },
@@ -87,7 +87,7 @@ const pod = fc.record(
     ),
     status: fc.record({ phase: text, podIPs: anything }, { requiredKeys: [] }),
   },
-  { requiredKeys: [] },
+  { requiredKeys: ['kind', 'apiVersion'] },
 )
 /** Escapes that JSON.stringify does not write, and white space. */
 const writings: readonly ((object: unknown) => string)[] = [
@@ -249,6 +249,8 @@ test('objects that are damaged are read, or refused with one error', () => {
   )
 })
 
+const TYPE = '{"kind":"Pod","apiVersion":"v1",'
+
 test('an object without what the cache needs is refused, with the reason', () => {
   const rows: readonly (readonly [string, RegExp])[] = [
     ['', /not a JSON object/],
@@ -256,15 +258,16 @@ test('an object without what the cache needs is refused, with the reason', () =>
     ['{}', /no name/],
     ['{"metadata":null}', /no name/],
     ['{"metadata":[]}', /not an object/],
-    ['{"metadata":{"name":"a"}}', /no decimal resourceVersion/],
-    ['{"metadata":{"name":"a","resourceVersion":"x"}}', /no decimal resourceVersion/],
-    ['{"metadata":{"name":"a","resourceVersion":7}}', /not a string/],
-    ['{"metadata":{"name":"a","name":"b","resourceVersion":"7"}}', /twice/],
-    ['{"metadata":{"name":"a","resourceVersion":"7"},"metadata":{}}', /twice/],
-    ['{"metadata":{"name":"a","resourceVersion":"7","labels":{"a":1}}}', /labels are not strings/],
-    ['{"metadata":{"name":"a","resourceVersion":"7","labels":[]}}', /labels are not a map/],
-    ['{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"nodeName":{}}}', /selectable field/],
-    ['{"metadata":{"name":"a","resourceVersion":"7"}} {}', /followed by something else/],
+    ['{"metadata":{"name":"a","resourceVersion":"7"}}', /no kind or apiVersion/],
+    [`${TYPE}"metadata":{"name":"a"}}`, /no decimal resourceVersion/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"x"}}`, /no decimal resourceVersion/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":7}}`, /not a string/],
+    [`${TYPE}"metadata":{"name":"a","name":"b","resourceVersion":"7"}}`, /twice/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7"},"metadata":{}}`, /twice/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7","labels":{"a":1}}}`, /labels are not strings/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7","labels":[]}}`, /labels are not a map/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7"},"spec":{"nodeName":{}}}`, /selectable field/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7"}} {}`, /followed by something else/],
     [`{"a":${'['.repeat(1001)}`, /more than 1000 levels/],
   ]
   for (const [json, message] of rows) {
@@ -300,6 +303,45 @@ function split(body: Buffer, cuts: readonly number[]): unknown {
   return { objects, facts: splitter.end() }
 }
 
+test('the objects of any list are those of JSON.parse, wherever its chunks end', () => {
+  const type = { kind: 'PodList', apiVersion: 'v1' }
+  const member = fc.tuple(
+    text.filter((key) => !['kind', 'apiVersion', 'metadata', 'items'].includes(key)),
+    anything,
+  )
+  const list = fc.record({
+    before: fc.array(member, { maxLength: 3 }),
+    items: fc.option(fc.array(fc.record({ metadata: fc.record({ name: text }), other: anything }), { maxLength: 4 }), {
+      nil: null,
+    }),
+    behind: fc.array(member, { maxLength: 3 }),
+    indent: fc.constantFrom(undefined, ' '),
+  })
+  fc.assert(
+    fc.property(list, fc.array(fc.nat(), { maxLength: 20 }), ({ before, items, behind, indent }, places) => {
+      const around = new Map([...before, ...behind])
+      const members: [string, unknown][] = [
+        ...[...around].slice(0, before.length),
+        ...Object.entries({ ...type, metadata: { resourceVersion: '7', continue: 'x' }, items }),
+        ...[...around].slice(before.length),
+      ]
+      const colon = indent === undefined ? ':' : ' :\n'
+      const written = members.map(([key, value]) => `${JSON.stringify(key)}${colon}${JSON.stringify(value)}`)
+      const body = Buffer.from(`{${written.join(indent === undefined ? ',' : ' , ')}}\n`)
+      const cuts = [...new Set(places.map((place) => place % body.length))].sort((a, b) => a - b)
+      for (const where of [cuts, [...body.keys()]]) {
+        const { objects, facts } = split(body, where) as { objects: string[]; facts: Record<string, string> }
+        assert.deepEqual(
+          objects.map((object) => JSON.parse(object)),
+          JSON.parse(JSON.stringify(items ?? [])).map((item: object) => ({ kind: 'Pod', apiVersion: 'v1', ...item })),
+        )
+        assert.deepEqual([facts['resourceVersion'], facts['next'], facts['kind']], ['7', 'x', 'PodList'])
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
 test('the head of a list is read', () => {
   const [pods, things] = ['/api/v1/pods?limit=1', '/apis/example.com/v1/things?limit=1'].map((path) => {
     const list = answers.lists.find((answer) => answer.path === path && answer.accept === 'application/json')
@@ -334,6 +376,7 @@ test('a list that is not one, or beyond a limit, is refused with the reason', ()
     [`{"items":[{"apiVersion":"${'v'.repeat(200)}"}]}`, /an object has more than 100 bytes/],
     [`{"kind":"${'P'.repeat(70_000)}"}`, /the head of a list has more than/],
     [`{"kind":tru}`, /not JSON/],
+    [`{${Array.from({ length: 30 }, (_, index) => `"k${index}":1`).join()}}`, /more than 20 fields/],
     [`{"a":${'['.repeat(1001)}`, /more than 1000 levels/],
   ]
   for (const [body, message] of rows) {
@@ -362,5 +405,19 @@ test('lines of a watch are taken apart', () => {
     '{"object":{}}',
   ]) {
     assert.throws(() => readEvent(Buffer.from(line)), { name: 'MalformedError' }, line)
+  }
+})
+
+test('objects in memory that threads share are read, and answered with, as others are', () => {
+  for (const answer of answers.lists.filter((one) => isJson(one) && !isPartial(one))) {
+    for (const json of objectsOf(answer)) {
+      const shared = Buffer.from(new SharedArrayBuffer(json.length))
+      json.copy(shared)
+      const facts = reader.read(shared)
+      assert.deepEqual(facts, reader.read(json))
+      assert.deepEqual(atVersion({ json: shared, facts }, '77').json, atVersion({ json, facts }, '77').json)
+      assert.deepEqual(partialMetadata(shared, facts, 'sorted'), partialMetadata(json, facts, 'sorted'))
+      assert.deepEqual(eventLine('ADDED', shared), eventLine('ADDED', json))
+    }
   }
 })

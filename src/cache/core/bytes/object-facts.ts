@@ -3,7 +3,7 @@
 import { isResourceVersion } from '../../../kube/core/objects/resource-version.ts'
 import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 import type { SelectableField, SelectedValues } from '../fields/selectable-fields.ts'
-import { KnownValues, NO_LABELS, stringAt, stringsOf } from './known-values.ts'
+import { KnownValues } from './known-values.ts'
 import { malformed } from './malformed.ts'
 import {
   BACKSLASH,
@@ -54,6 +54,7 @@ export interface BookmarkFacts {
   readonly endsInitialEvents: boolean
 }
 
+export const NO_LABELS: Labels = Object.freeze({})
 export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
 
 /** Keys that are looked for in a map. */
@@ -122,15 +123,18 @@ export class FactsReader {
 
   /**
    * @param json one object, alone, as a watch has it
-   * @throws {MalformedError} also without a name or a decimal resourceVersion
+   * @throws {MalformedError} also without kind, apiVersion, name or a decimal resourceVersion
    */
   read(json: Buffer): ObjectFacts {
     this.#walk(json)
     const name = this.#text(json, NAME)
     if (name === '') throw malformed('an object has no name')
+    const kind = this.#text(json, KIND)
+    const apiVersion = this.#text(json, API_VERSION)
+    if (kind === '' || apiVersion === '') throw malformed('an object has no kind or apiVersion')
     return {
-      kind: this.#text(json, KIND),
-      apiVersion: this.#text(json, API_VERSION),
+      kind,
+      apiVersion,
       namespace: this.#text(json, NAMESPACE),
       name,
       uid: this.#text(json, UID),
@@ -173,9 +177,9 @@ export class FactsReader {
     const start = this.#found[2 * slot] ?? 0
     const end = this.#found[2 * slot + 1] ?? 0
     if (json[start] === QUOTE && end > 0) {
-      return slot === NAME || slot === UID || slot === VERSION
-        ? stringAt(json, start, end)
-        : this.#known.text(json, start, end)
+      const decode = (): string => stringAt(json, start, end)
+      const isItsOwn = slot === NAME || slot === UID || slot === VERSION
+      return isItsOwn ? decode() : this.#known.text(json, start + 1, end - 1, decode)
     }
     if (end === 0 || isNull(json, start)) return ''
     throw malformed('a field is not a string')
@@ -189,7 +193,8 @@ export class FactsReader {
 
   #labels(json: Buffer): Labels {
     const { start, end } = this.#range(LABELS)
-    return end === 0 ? NO_LABELS : this.#known.labels(json, start, end)
+    if (end === 0) return NO_LABELS
+    return this.#known.labels(json, start, end, () => stringsOf(json, start, end, 'labels'))
   }
 
   #field(json: Buffer, { absent }: SelectableField, slots: readonly number[]): string {
@@ -301,4 +306,21 @@ function isAt(json: Buffer, start: number, key: Buffer): boolean {
 function escapedWanted(text: string, { keys, values }: Wanted): WantedValue | undefined {
   const bytes = Buffer.from(text)
   return values[keys.findIndex((key) => key.equals(bytes))]
+}
+
+/** The string [start, end), with its quotes. */
+function stringAt(json: Buffer, start: number, end: number): string {
+  for (let at = start + 1; at < end; at++) {
+    if (json[at] === BACKSLASH) return JSON.parse(json.toString('utf8', start, end))
+  }
+  return json.toString('utf8', start + 1, end - 1)
+}
+
+/** Labels or annotations. */
+function stringsOf(json: Buffer, start: number, end: number, what: string): Labels {
+  if (isNull(json, start)) return NO_LABELS
+  if (json[start] !== OPEN_MAP) throw malformed(`the ${what} are not a map`)
+  const map: Record<string, unknown> = JSON.parse(json.toString('utf8', start, end))
+  for (const value of Object.values(map)) if (typeof value !== 'string') throw malformed(`the ${what} are not strings`)
+  return map as Labels
 }

@@ -4,13 +4,18 @@
 import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
 import { readEnvelope } from '../../../kube/core/objects/protobuf-envelope.ts'
 import { isResourceVersion } from '../../../kube/core/objects/resource-version.ts'
+import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 import type { FieldPath, SelectableField } from '../fields/selectable-fields.ts'
+import { KnownValues } from './known-values.ts'
 import { MalformedError, malformed } from './malformed.ts'
-import { type ByteRange, type Facts, INITIAL_EVENTS_END } from './object-facts.ts'
+import { type ByteRange, type Facts, INITIAL_EVENTS_END, NO_LABELS } from './object-facts.ts'
 
 /** Field of the message that all kinds have first, and those of it (apimachinery/pkg/apis/meta/v1/generated.proto). */
 export const METADATA = 1
 export const META = { name: 1, namespace: 3, uid: 5, resourceVersion: 6, labels: 11, annotations: 12 } as const
+
+/** Key, value, and what stands in front of them. */
+const MAX_END_ANNOTATION = INITIAL_EVENTS_END.length + 'true'.length + 4
 
 export interface ProtobufFacts extends Facts {
   /** The message without its envelope: as an item of a list. */
@@ -29,19 +34,20 @@ export interface ProtobufBookmark {
 }
 
 interface Metadata {
-  name: string
-  namespace: string
-  uid: string
-  resourceVersion: string
-  readonly labels: Record<string, string>
-  endsInitialEvents: boolean
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly labels: Labels
+  readonly endsInitialEvents: boolean
 }
 
 /** Reads the facts of objects of one resource. */
 export class ProtobufFactsReader {
   readonly #fields: readonly SelectableField[]
-  /** The path of every field, and the fields of which it is one. */
+  /** The path of every field, each once. */
   readonly #paths: readonly FieldPath[]
+  readonly #known = new KnownValues()
 
   /** @param fields kept of every object */
   constructor(fields: readonly SelectableField[]) {
@@ -51,12 +57,13 @@ export class ProtobufFactsReader {
 
   /**
    * @param object one object with its envelope, as a watch has it
-   * @throws {MalformedError} also without a name or a decimal resourceVersion
+   * @throws {MalformedError} also without kind, apiVersion, name or a decimal resourceVersion
    */
   read(object: Buffer): ProtobufFacts {
-    const { kind, apiVersion, message, metadata, found, values } = this.#walk(object)
+    const { kind, apiVersion, message, metadata, found, values } = this.#walked(object)
     const { name, namespace, uid, resourceVersion, labels } = found
     if (name === '') throw malformed('an object has no name')
+    if (kind === '' || apiVersion === '') throw malformed('an object has no kind or apiVersion')
     if (!isResourceVersion(resourceVersion)) throw malformed('an object has no decimal resourceVersion')
     const fields = this.#fields.map((field) => fieldValue(field, values))
     return { kind, apiVersion, namespace, name, uid, resourceVersion, labels, fields, message, metadata }
@@ -64,19 +71,93 @@ export class ProtobufFactsReader {
 
   /** Of a bookmark, which has no name. @throws {MalformedError} */
   readBookmark(object: Buffer): ProtobufBookmark {
-    const { kind, apiVersion, message, metadata, found } = this.#walk(object)
+    const { kind, apiVersion, message, metadata, found } = this.#walked(object)
     const { resourceVersion, endsInitialEvents } = found
     if (!isResourceVersion(resourceVersion)) throw malformed('an object has no decimal resourceVersion')
     return { kind, apiVersion, resourceVersion, endsInitialEvents, message, metadata }
   }
 
-  #walk(object: Buffer): Walked {
+  #walked(object: Buffer): Walked {
     try {
-      return walk(object, this.#paths)
+      return this.#walk(object)
     } catch (error) {
       if (error instanceof MalformedError || !(error instanceof SyntaxError)) throw error
       throw malformed(error.message)
     }
+  }
+
+  #walk(object: Buffer): Walked {
+    // As many fields as the bytes hold: the object is read once, and its size is limited.
+    const { kind, apiVersion, message, start, end } = readEnvelope(object, Number.POSITIVE_INFINITY)
+    if (message === undefined) throw malformed('an object has no message')
+    let metadata: ByteRange | undefined
+    let found: Metadata | undefined
+    const values = new Map<FieldPath, string>()
+    const bytes = object.subarray(start, end)
+    while (message.next()) {
+      if (message.number === METADATA) {
+        if (found !== undefined) throw malformed('a field is there twice')
+        metadata = { start: start + message.contentStart, end: start + message.end }
+        found = this.#metadata(message)
+      } else this.#note(message, bytes, this.#paths, 0, values)
+    }
+    if (found === undefined || metadata === undefined) throw malformed('an object has no metadata')
+    return { kind, apiVersion, message: { start, end }, metadata, found, values }
+  }
+
+  #metadata(message: ProtobufReader): Metadata {
+    const bytes = message.bytes()
+    const reader = new ProtobufReader(bytes, message)
+    const found = { name: '', namespace: '', uid: '', resourceVersion: '', endsInitialEvents: false }
+    let labelsStart = -1
+    let labelsEnd = -1
+    while (reader.next()) {
+      const { number } = reader
+      if (number === META.name) found.name = reader.text()
+      else if (number === META.namespace) found.namespace = this.#text(reader, bytes)
+      else if (number === META.uid) found.uid = reader.text()
+      else if (number === META.resourceVersion) found.resourceVersion = reader.text()
+      else if (number === META.annotations) found.endsInitialEvents ||= isEndAnnotation(reader)
+      else if (number === META.labels) {
+        if (labelsStart < 0) labelsStart = reader.start
+        labelsEnd = reader.end
+      }
+    }
+    return { ...found, labels: labelsStart < 0 ? NO_LABELS : this.#labels(bytes, labelsStart, labelsEnd) }
+  }
+
+  /** @param bytes of the reader's message */
+  #text(reader: ProtobufReader, bytes: Buffer): string {
+    return this.#known.text(bytes, reader.contentStart, reader.end, () => reader.text())
+  }
+
+  /** @param start of the first label; other fields between them do not matter */
+  #labels(metadata: Buffer, start: number, end: number): Labels {
+    return this.#known.labels(metadata, start, end, () => readLabels(metadata.subarray(start, end)))
+  }
+
+  /**
+   * Keeps the value of the field that the reader is at, if it is wanted.
+   * @param bytes of the reader's message
+   * @param depth how many fields lead to that message
+   */
+  #note(
+    reader: ProtobufReader,
+    bytes: Buffer,
+    paths: readonly FieldPath[],
+    depth: number,
+    values: Map<FieldPath, string>,
+  ): void {
+    const here = paths.filter(({ protobuf }) => protobuf[depth] === reader.number)
+    if (here.length === 0) return
+    if (here[0]?.protobuf.length === depth + 1) {
+      const value = reader.isNumber ? String(reader.integer()) : this.#text(reader, bytes)
+      for (const path of here) values.set(path, value)
+      return
+    }
+    const content = reader.bytes()
+    const inside = new ProtobufReader(content, reader)
+    while (inside.next()) this.#note(inside, content, here, depth + 1, values)
   }
 }
 
@@ -89,58 +170,23 @@ interface Walked {
   readonly values: ReadonlyMap<FieldPath, string>
 }
 
-function walk(object: Buffer, paths: readonly FieldPath[]): Walked {
-  // As many as the bytes hold: the object is read once, and its size is limited.
-  const envelope = readEnvelope(object, Number.POSITIVE_INFINITY)
-  const { kind, apiVersion, message, start, end } = envelope
-  if (message === undefined) throw malformed('an object has no message')
-  let metadata: ByteRange | undefined
-  let found: Metadata | undefined
-  const values = new Map<FieldPath, string>()
-  while (message.next()) {
-    if (message.number === METADATA) {
-      if (found !== undefined) throw malformed('a field is there twice')
-      const bytes = message.bytes()
-      metadata = { start: start + message.end - bytes.length, end: start + message.end }
-      found = readMetadata(new ProtobufReader(bytes, message))
-    } else note(message, paths, 0, values)
+function readLabels(fields: Buffer): Labels {
+  const labels: Record<string, string> = {}
+  const reader = new ProtobufReader(fields, undefined, Number.POSITIVE_INFINITY)
+  while (reader.next()) {
+    if (reader.number !== META.labels) continue
+    const [key, value] = readEntry(reader)
+    // Not `labels[key] = value`: a key may be `__proto__`.
+    Object.defineProperty(labels, key, { value, enumerable: true, writable: true, configurable: true })
   }
-  if (found === undefined || metadata === undefined) throw malformed('an object has no metadata')
-  return { kind, apiVersion, message: { start, end }, metadata, found, values }
+  return labels
 }
 
-function readMetadata(reader: ProtobufReader): Metadata {
-  const labels: Record<string, string> = {}
-  const found: Metadata = { name: '', namespace: '', uid: '', resourceVersion: '', labels, endsInitialEvents: false }
-  while (reader.next()) {
-    switch (reader.number) {
-      case META.name:
-        found.name = reader.text()
-        break
-      case META.namespace:
-        found.namespace = reader.text()
-        break
-      case META.uid:
-        found.uid = reader.text()
-        break
-      case META.resourceVersion:
-        found.resourceVersion = reader.text()
-        break
-      case META.labels: {
-        const [key, value] = readEntry(reader)
-        // Not `labels[key] = value`: a key may be `__proto__`.
-        Object.defineProperty(labels, key, { value, enumerable: true, writable: true, configurable: true })
-        break
-      }
-      case META.annotations: {
-        const [key, value] = readEntry(reader)
-        if (key === INITIAL_EVENTS_END && value === 'true') found.endsInitialEvents = true
-        break
-      }
-      default:
-    }
-  }
-  return found
+function isEndAnnotation(reader: ProtobufReader): boolean {
+  // Most annotations are not so short, and need not be decoded.
+  if (reader.end - reader.contentStart > MAX_END_ANNOTATION) return false
+  const [key, value] = readEntry(reader)
+  return key === INITIAL_EVENTS_END && value === 'true'
 }
 
 /** A map is a list of messages: key = 1, value = 2. */
@@ -153,24 +199,6 @@ function readEntry(reader: ProtobufReader): readonly [string, string] {
     if (entry.number === 2) value = entry.text()
   }
   return [key, value]
-}
-
-/** @param depth how many fields lead to the message of the reader */
-function note(
-  reader: ProtobufReader,
-  paths: readonly FieldPath[],
-  depth: number,
-  values: Map<FieldPath, string>,
-): void {
-  const here = paths.filter(({ protobuf }) => protobuf[depth] === reader.number)
-  if (here.length === 0) return
-  const [first] = here
-  if (first?.protobuf.length === depth + 1) {
-    for (const path of here) values.set(path, reader.isNumber ? String(reader.integer()) : reader.text())
-    return
-  }
-  const inside = new ProtobufReader(reader.bytes(), reader)
-  while (inside.next()) note(inside, here, depth + 1, values)
 }
 
 function fieldValue({ paths, absent, type }: SelectableField, values: ReadonlyMap<FieldPath, string>): string {

@@ -35,6 +35,8 @@ export interface ListLimits {
 
 /** kind, apiVersion and metadata of the list, each: a token of a continued list has a name, and some hundred bytes. */
 export const MAX_LIST_HEAD_BYTES: number = 64 * 1024
+/** Lists have four: kind, apiVersion, metadata, items. */
+export const MAX_LIST_FIELDS = 20
 
 /** How an item of a list of Kubernetes' own kinds begins; watches write kind and apiVersion in front of that. */
 const BARE = Buffer.from('{"metadata":')
@@ -71,6 +73,7 @@ export class ListSplitter {
   #heldBytes = 0
   /** Of the value that is being read: whether it has begun, its open brackets, and where in a string it is. */
   #begun = false
+  #isScalar = false
   #depth = 0
   #inString = false
   #escaped = false
@@ -126,7 +129,7 @@ export class ListSplitter {
       case 'items':
         this.#hasItems = true
         // Go writes null for a list without items that was never made.
-        if (c === 0x6e) return this.#begin('value', at)
+        if (c === 0x6e) return this.#begin(c, 'value', at)
         return this.#take(c, OPEN_LIST, 'item or end', at)
       case 'next':
         return c === CLOSE_MAP ? this.#enter('end', at) : this.#take(c, COMMA, 'key', at)
@@ -141,7 +144,7 @@ export class ListSplitter {
       case 'item':
         return this.#beginWith(c, OPEN_MAP, 'item', at)
       case 'value':
-        return this.#begin('value', at)
+        return this.#begin(c, 'value', at)
       case 'end':
         throw malformed('the list is followed by something else')
     }
@@ -159,13 +162,14 @@ export class ListSplitter {
 
   #beginWith(c: number, expected: number, state: State, at: number): number {
     if (c !== expected) throw malformed('the list is not JSON')
-    return this.#begin(state, at)
+    return this.#begin(c, state, at)
   }
 
   /** The value begins at `at`. */
-  #begin(state: State, at: number): number {
+  #begin(c: number, state: State, at: number): number {
     this.#state = state
     this.#begun = true
+    this.#isScalar = c !== QUOTE && c !== OPEN_MAP && c !== OPEN_LIST
     this.#depth = 0
     this.#inString = false
     this.#escaped = false
@@ -191,6 +195,7 @@ export class ListSplitter {
 
   /** -1 = beyond the chunk. Only brackets and strings matter: whoever reads the object checks the rest. */
   #endOfValue(chunk: Buffer, start: number): number {
+    if (this.#isScalar) return endOfScalar(chunk, start)
     const length = chunk.length
     let at = start
     while (at < length) {
@@ -208,10 +213,8 @@ export class ListSplitter {
       else if (c === OPEN_MAP || c === OPEN_LIST) {
         if (++this.#depth > MAX_JSON_DEPTH) throw malformed(`more than ${MAX_JSON_DEPTH} levels`)
       } else if (c === CLOSE_MAP || c === CLOSE_LIST) {
-        // The bracket of the list itself ends a number.
-        if (this.#depth === 0) return at - 1
         if (--this.#depth === 0) return at
-      } else if (this.#depth === 0) return endOfScalar(chunk, start)
+      }
     }
     return -1
   }
@@ -276,6 +279,7 @@ export class ListSplitter {
 
   #member(value: unknown): void {
     if (this.#head.has(this.#key)) throw malformed('a field of the list is there twice')
+    if (this.#head.size === MAX_LIST_FIELDS) throw malformed(`the list has more than ${MAX_LIST_FIELDS} fields`)
     this.#head.set(
       this.#key,
       this.#key === 'kind' || this.#key === 'apiVersion' || this.#key === 'metadata' ? value : undefined,

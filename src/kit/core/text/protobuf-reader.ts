@@ -42,6 +42,11 @@ export class ProtobufReader {
     this.#read = around === undefined ? { fields: 0, most: mostFields } : around.#read
   }
 
+  /** Index of its content. */
+  get contentStart(): number {
+    return this.#from
+  }
+
   /** Index behind the field. */
   get end(): number {
     return this.#at
