@@ -3,8 +3,7 @@
 import { declaredMetadata } from './declared-metadata.ts'
 import type { JsonForm, TypeMeta } from './json-form.ts'
 import { malformed } from './malformed.ts'
-import type { FactsReader } from './object-facts.ts'
-import { type ByteRange, INITIAL_EVENTS_END, type ObjectFacts } from './object-facts.ts'
+import { type ByteRange, type FactsReader, INITIAL_EVENTS_END, type ObjectFacts } from './object-facts.ts'
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
