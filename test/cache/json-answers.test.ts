@@ -9,7 +9,7 @@ import {
   type JsonObjectBytes,
   listFrame,
   listItem,
-  objectAnswer,
+  objectBody,
   partialListFrame,
   partialMetadata,
   partialObject,
@@ -18,7 +18,7 @@ import {
 import type { JsonForm } from '../../src/cache/core/bytes/json-form.ts'
 import { FactsReader } from '../../src/cache/core/bytes/object-facts.ts'
 import { ListSplitter } from '../../src/cache/core/bytes/split-list.ts'
-import { readEvent, type WatchEvent } from '../../src/cache/core/bytes/watch-event.ts'
+import { type EventBytes, readEvent } from '../../src/cache/core/bytes/watch-event.ts'
 import { bodyOf, type RecordedAnswer, readAnswers } from './read-answers.ts'
 import { isJson, isPartial } from './recorded-objects.ts'
 
@@ -91,8 +91,8 @@ test('the answer to a GET is the item of the list, with kind and apiVersion', ()
     const { name } = JSON.parse(bodyOf(object).toString()).metadata
     const item = items.find(({ facts }) => facts.name === name)
     assert.ok(item)
-    assert.equal(objectAnswer(item.json).toString(), bodyOf(object).toString())
-    const partial = objectAnswer(partialObject(partialMetadata(item.json, item.facts, form)))
+    assert.equal(objectBody(item.json).toString(), bodyOf(object).toString())
+    const partial = objectBody(partialObject(partialMetadata(item.json, item.facts, form)))
     assert.equal(partial.toString(), partialOf(object, answers.objects))
   }
 })
@@ -102,7 +102,7 @@ interface RecordedWatch {
   readonly form: JsonForm
   /** With their line feeds. */
   readonly lines: readonly Buffer[]
-  readonly events: readonly WatchEvent[]
+  readonly events: readonly EventBytes[]
 }
 
 function watches(selector: string): RecordedWatch[] {

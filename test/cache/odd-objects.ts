@@ -5,7 +5,7 @@ export const EMPTY = 'empty'
 
 /** In the order in which they are created. */
 export interface OddObject {
-  /** Of the collection. */
+  /** The path of the collection. */
   readonly path: string
   readonly object: object
   /** Written to the subresource `status` afterwards, as a merge patch. */

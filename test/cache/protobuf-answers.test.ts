@@ -19,7 +19,7 @@ import {
 } from '../../src/cache/core/bytes/protobuf-answers.ts'
 import { type ProtobufFacts, ProtobufFactsReader } from '../../src/cache/core/bytes/protobuf-facts.ts'
 import { EventFrames, type ProtobufListFacts, ProtobufListSplitter } from '../../src/cache/core/bytes/split-protobuf.ts'
-import { readEvent, type WatchEvent } from '../../src/cache/core/bytes/watch-event.ts'
+import { type EventBytes, readEvent } from '../../src/cache/core/bytes/watch-event.ts'
 import { selectableFields } from '../../src/cache/core/fields/selectable-fields.ts'
 import { bodyOf, type RecordedAnswer, readAnswers } from './read-answers.ts'
 import { isJson, isPartial, objectsOf, resourceOf } from './recorded-objects.ts'
@@ -130,8 +130,8 @@ test('the objects of a list are the same wherever its chunks end', () => {
   }
 })
 
-function eventsOf(watch: RecordedAnswer, cuts: readonly number[] = []): WatchEvent[] {
-  const events: WatchEvent[] = []
+function eventsOf(watch: RecordedAnswer, cuts: readonly number[] = []): EventBytes[] {
+  const events: EventBytes[] = []
   const frames = new EventFrames(1e7, ({ type, object }) => events.push({ type, object: Buffer.from(object) }))
   const body = bodyOf(watch)
   let start = 0

@@ -19,7 +19,7 @@ export interface RecordedSelector {
   readonly path: string
   readonly selector: string
   readonly status: number
-  /** Of a refusal. */
+  /** What a refusal says. */
   readonly message?: string
   /** `namespace/name`, or the name. */
   readonly keys?: readonly string[]

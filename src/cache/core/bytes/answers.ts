@@ -67,7 +67,7 @@ export function partialObject(metadata: Buffer): Buffer {
 }
 
 /** The answer to a GET. */
-export function objectAnswer(json: Buffer): Buffer {
+export function objectBody(json: Buffer): Buffer {
   return Buffer.concat([json, NEWLINE])
 }
 

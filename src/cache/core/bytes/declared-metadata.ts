@@ -1,7 +1,7 @@
 // The metadata of custom resources as kube-apiserver writes it on its own: with the keys in the order of Go's ObjectMeta
 // (apimachinery/pkg/apis/meta/v1/types.go), while the object has them sorted.
 
-import { itemsOf, membersOf } from './json-members.ts'
+import { elementsOf, membersOf } from './json-members.ts'
 import type { ByteRange } from './object-facts.ts'
 
 const OWNER_KEYS: readonly string[] = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion']
@@ -68,7 +68,7 @@ function writeMap(json: Buffer, range: ByteRange, keys: readonly string[], piece
 
 function writeList(json: Buffer, range: ByteRange, keys: readonly string[], pieces: Buffer[]): void {
   let before = '['
-  for (const item of itemsOf(json, range.start)) {
+  for (const item of elementsOf(json, range.start)) {
     pieces.push(Buffer.from(before))
     writeMap(json, item, keys, pieces)
     before = ','

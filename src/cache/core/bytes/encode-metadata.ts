@@ -4,7 +4,7 @@
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import { compareKeys } from '../keys/object-key.ts'
-import { itemsOf, membersOf } from './json-members.ts'
+import { elementsOf, membersOf } from './json-members.ts'
 import { malformed } from './malformed.ts'
 import type { ByteRange } from './object-facts.ts'
 
@@ -149,7 +149,7 @@ function writeTexts(writer: ProtobufWriter, number: number, source: Source, valu
 
 function writeElements(writer: ProtobufWriter, number: number, source: Source, value: ByteRange | undefined): void {
   if (value === undefined || parsed(source, value) === undefined) return
-  for (const item of itemsOf(source.json, value.start)) writer.element(number, textIn(parsed(source, item)))
+  for (const item of elementsOf(source.json, value.start)) writer.element(number, textIn(parsed(source, item)))
 }
 
 function writeList(
@@ -160,7 +160,7 @@ function writeList(
   rows: readonly FieldRow[],
 ): void {
   if (value === undefined || parsed(source, value) === undefined) return
-  for (const item of itemsOf(source.json, value.start)) {
+  for (const item of elementsOf(source.json, value.start)) {
     writer.bytes(number, encode(source, membersOf(source.json, item.start), rows))
   }
 }

@@ -6,7 +6,7 @@
  */
 export type JsonForm = 'declared' | 'sorted'
 
-/** Of an object or a list. */
+/** Which kind an object or a list is. */
 export interface TypeMeta {
   readonly kind: string
   readonly apiVersion: string

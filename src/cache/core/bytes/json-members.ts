@@ -36,7 +36,7 @@ export function membersOf(json: Buffer, start: number): ReadonlyMap<string, Byte
 }
 
 /** The ranges of the values of the list that begins at `start`. @throws {MalformedError} */
-export function itemsOf(json: Buffer, start: number): readonly ByteRange[] {
+export function elementsOf(json: Buffer, start: number): readonly ByteRange[] {
   if (json[start] !== OPEN_LIST) throw malformed('a part of an object is not a list')
   const items: ByteRange[] = []
   let at = skipSpace(json, start + 1)

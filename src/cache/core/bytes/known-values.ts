@@ -2,7 +2,7 @@
 
 import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 
-/** Of each; those that were seen last. */
+/** How many of each are kept: those that were seen last. */
 const KNOWN = 1024
 const MAX_KNOWN_TEXT = 256
 const MAX_KNOWN_LABELS = 1024

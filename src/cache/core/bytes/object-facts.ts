@@ -147,7 +147,7 @@ export class FactsReader {
     }
   }
 
-  /** Of a bookmark, which has no name. @throws {MalformedError} */
+  /** The facts of a bookmark, which has no name. @throws {MalformedError} */
   readBookmark(json: Buffer): BookmarkFacts {
     this.#walk(json)
     const { start, end } = this.#range(ANNOTATIONS)

@@ -6,12 +6,12 @@ import { ENVELOPE_TAIL, envelopeHead, UNKNOWN } from '../../../kube/core/objects
 import { type EventType, PARTIAL, PARTIAL_LIST } from './answers.ts'
 import type { TypeMeta } from './json-form.ts'
 import { type ByteRange, INITIAL_EVENTS_END } from './object-facts.ts'
-import { META, METADATA, type ProtobufFactsReader } from './protobuf-facts.ts'
+import { META, METADATA_FIELD, type ProtobufFactsReader } from './protobuf-facts.ts'
 
-/** Of the message of every list: metadata = 1 { selfLink = 1, resourceVersion = 2, continue = 3 }, items. */
+/** Fields of the message of every list: metadata = 1 { selfLink = 1, resourceVersion = 2, continue = 3 }, items. */
 export const LIST = { metadata: 1, items: 2 } as const
 export const LIST_META = { selfLink: 1, resourceVersion: 2, continue: 3 } as const
-/** WatchEvent { type = 1, object = 2 { raw = 1 } }. */
+/** metav1.WatchEvent { type = 1, object = 2 { raw = 1 } }. */
 export const EVENT = { type: 1, object: 2, raw: 1 } as const
 export const FRAME_LENGTH_BYTES = 4
 
@@ -51,14 +51,14 @@ export function itemHead(messageBytes: number): Buffer {
 
 /** What stands in front of an item's metadata, where it has nothing else. */
 export function partialItemHead(metadataBytes: number): Buffer {
-  const inside = lengthPrefix(METADATA, metadataBytes)
+  const inside = lengthPrefix(METADATA_FIELD, metadataBytes)
   return Buffer.concat([itemHead(inside.length + metadataBytes), inside])
 }
 
 /** @param metadata a view of the object that has it, or as encodeMetadata writes it */
 export function protobufPartialObject(metadata: Buffer): Buffer {
   const message = new ProtobufWriter()
-  message.bytes(METADATA, metadata)
+  message.bytes(METADATA_FIELD, metadata)
   return protobufObject(PARTIAL, message.finish())
 }
 
@@ -90,10 +90,10 @@ interface Envelope extends TypeMeta {
 /** Everything else stays. */
 function withMetadata(object: Buffer, { kind, apiVersion, message, metadata }: Envelope, changed: Buffer): Buffer {
   const fields = new ProtobufReader(object.subarray(message.start, message.end), undefined, Number.POSITIVE_INFINITY)
-  while (fields.next()) if (fields.number === METADATA) break
+  while (fields.next()) if (fields.number === METADATA_FIELD) break
   const before = object.subarray(message.start, message.start + fields.start)
   const behind = object.subarray(metadata.end, message.end)
-  const whole = Buffer.concat([before, lengthPrefix(METADATA, changed.length), changed, behind])
+  const whole = Buffer.concat([before, lengthPrefix(METADATA_FIELD, changed.length), changed, behind])
   return protobufObject({ kind, apiVersion }, whole)
 }
 

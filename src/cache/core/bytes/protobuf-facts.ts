@@ -11,7 +11,7 @@ import { MalformedError, malformed } from './malformed.ts'
 import { type ByteRange, type Facts, INITIAL_EVENTS_END, NO_LABELS } from './object-facts.ts'
 
 /** Field of the message that all kinds have first, and those of it (apimachinery/pkg/apis/meta/v1/generated.proto). */
-export const METADATA = 1
+export const METADATA_FIELD = 1
 export const META = { name: 1, namespace: 3, uid: 5, resourceVersion: 6, labels: 11, annotations: 12 } as const
 
 /** Key, value, and what stands in front of them. */
@@ -69,7 +69,7 @@ export class ProtobufFactsReader {
     return { kind, apiVersion, namespace, name, uid, resourceVersion, labels, fields, message, metadata }
   }
 
-  /** Of a bookmark, which has no name. @throws {MalformedError} */
+  /** The facts of a bookmark, which has no name. @throws {MalformedError} */
   readBookmark(object: Buffer): ProtobufBookmark {
     const { kind, apiVersion, message, metadata, found } = this.#walked(object)
     const { resourceVersion, endsInitialEvents } = found
@@ -95,7 +95,7 @@ export class ProtobufFactsReader {
     const values = new Map<FieldPath, string>()
     const bytes = object.subarray(start, end)
     while (message.next()) {
-      if (message.number === METADATA) {
+      if (message.number === METADATA_FIELD) {
         if (found !== undefined) throw malformed('a field is there twice')
         metadata = { start: start + message.contentStart, end: start + message.end }
         found = this.#metadata(message)

@@ -54,7 +54,7 @@ const closing = new Uint8Array(MAX_JSON_DEPTH)
  */
 export function skipValue(json: Buffer, at: number): number {
   let depth = 0
-  /** Of the innermost map or list. */
+  /** What closes the innermost map or list. */
   let close = 0
   for (;;) {
     let c = json[at]

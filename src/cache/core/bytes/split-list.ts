@@ -19,7 +19,7 @@ export interface ListFacts {
   /** `PodList` */
   readonly kind: string
   readonly apiVersion: string
-  /** Of the list. */
+  /** That of the list. */
   readonly resourceVersion: string
   /** '' = this is all. */
   readonly next: string
@@ -27,9 +27,9 @@ export interface ListFacts {
 }
 
 export interface ListLimits {
-  /** Of one object. */
+  /** The largest object that is taken. */
   readonly objectBytes: number
-  /** Objects of the body. */
+  /** The most objects of a body. */
   readonly objects: number
 }
 
@@ -71,7 +71,7 @@ export class ListSplitter {
   /** What of the value or key has arrived with earlier chunks. */
   #held: Buffer = Buffer.allocUnsafe(FIRST_BYTES)
   #heldBytes = 0
-  /** Of the value that is being read: whether it has begun, its open brackets, and where in a string it is. */
+  /** The value that is being read: whether it has begun, its open brackets, and where in a string it is. */
   #begun = false
   #isScalar = false
   #depth = 0
@@ -193,7 +193,7 @@ export class ListSplitter {
     return end
   }
 
-  /** -1 = beyond the chunk. Only brackets and strings matter: whoever reads the object checks the rest. */
+  /** -1 = beyond the chunk. Only brackets and strings matter: the rest is checked where the object is read. */
   #endOfValue(chunk: Buffer, start: number): number {
     if (this.#isScalar) return endOfScalar(chunk, start)
     const length = chunk.length
@@ -312,7 +312,7 @@ function prefixOf(kind: unknown, apiVersion: unknown): Buffer {
   return Buffer.from(`{"kind":${ofItems},"apiVersion":${JSON.stringify(apiVersion)},`)
 }
 
-/** Of a number, true, false or null: -1 = beyond the chunk. */
+/** The end of a number, true, false or null; -1 = beyond the chunk. */
 function endOfScalar(chunk: Buffer, start: number): number {
   for (let at = start; at < chunk.length; at++) {
     const c = chunk[at]

@@ -7,7 +7,7 @@ import type { TypeMeta } from './json-form.ts'
 import { MalformedError, malformed } from './malformed.ts'
 import { EVENT, FRAME_LENGTH_BYTES, LIST, LIST_META, protobufObject } from './protobuf-answers.ts'
 import { type ListLimits, MAX_LIST_HEAD_BYTES } from './split-list.ts'
-import type { WatchEvent } from './watch-event.ts'
+import type { EventBytes } from './watch-event.ts'
 
 const LENGTH_DELIMITED = 2
 const FIRST_BYTES = 4096
@@ -192,7 +192,7 @@ function readVarint(arrived: Arrived, from: number): { readonly value: number; r
 /** The events of a watch in protobuf. */
 export class EventFrames {
   readonly #most: number
-  readonly #onEvent: (event: WatchEvent) => void
+  readonly #onEvent: (event: EventBytes) => void
   readonly #arrived = new Arrived()
   #length = -1
 
@@ -200,7 +200,7 @@ export class EventFrames {
    * @param most bytes of an event
    * @param onEvent the bytes are valid during the call
    */
-  constructor(most: number, onEvent: (event: WatchEvent) => void) {
+  constructor(most: number, onEvent: (event: EventBytes) => void) {
     this.#most = most
     this.#onEvent = onEvent
   }
@@ -230,7 +230,7 @@ export class EventFrames {
 const TYPES: ReadonlySet<string> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] satisfies EventType[])
 
 /** @param frame without its length @throws {MalformedError} */
-export function readFrame(frame: Buffer): WatchEvent {
+export function readFrame(frame: Buffer): EventBytes {
   return asMalformed(() => {
     let type = ''
     let object: Buffer | undefined

@@ -4,9 +4,9 @@ import type { EventType } from './answers.ts'
 import { malformed } from './malformed.ts'
 import { CLOSE_MAP } from './skip-json.ts'
 
-export interface WatchEvent {
+export interface EventBytes {
   readonly type: EventType
-  /** A view of the line. Not checked: whoever reads the object does that. */
+  /** A view of the line. Checked where the object is read. */
   readonly object: Buffer
 }
 
@@ -19,7 +19,7 @@ const NEWLINE = 0x0a
  * @param line as kube-apiserver writes it, with its line feed or without
  * @throws {MalformedError}
  */
-export function readEvent(line: Buffer): WatchEvent {
+export function readEvent(line: Buffer): EventBytes {
   const end = line.at(-1) === NEWLINE ? line.length - 2 : line.length - 1
   for (const [type, head] of HEADS) {
     if (end < head.length || !line.subarray(0, head.length).equals(head)) continue

@@ -45,7 +45,7 @@ export interface SelectedValues {
   /** '' = cluster-scoped. */
   readonly namespace: string
   readonly name: string
-  /** Of the kept fields, in their order. */
+  /** The values of the kept fields, in their order. */
   readonly fields: readonly string[]
 }
 

@@ -14,7 +14,7 @@ const TYPE_META = { apiVersion: 1, kind: 2 } as const
 export interface ProtobufEnvelope {
   readonly apiVersion: string
   readonly kind: string
-  /** Of the message; undefined = it has none. */
+  /** Reads the message; undefined = it has none. */
   readonly message: ProtobufReader | undefined
   /** Where the message is in the body: [start, end). */
   readonly start: number
