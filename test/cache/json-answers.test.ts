@@ -19,6 +19,8 @@ import type { JsonForm } from '../../src/cache/core/bytes/json-form.ts'
 import { FactsReader } from '../../src/cache/core/bytes/object-facts.ts'
 import { ListSplitter } from '../../src/cache/core/bytes/split-list.ts'
 import { type EventBytes, readEvent } from '../../src/cache/core/bytes/watch-event.ts'
+import { labelsMatch } from '../../src/kube/core/selectors/label-requirement.ts'
+import { parseLabelSelector } from '../../src/kube/core/selectors/parse-selector.ts'
 import { bodyOf, type RecordedAnswer, readAnswers } from './read-answers.ts'
 import { isJson, isPartial } from './recorded-objects.ts'
 
@@ -233,4 +235,20 @@ test('an object without kind and apiVersion in front cannot be an item of a list
   const json = Buffer.from('{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}')
   assert.throws(() => listItem(json, reader.read(json), 'declared'), { name: 'MalformedError' })
   assert.equal(listItem(json, reader.read(json), 'sorted'), json)
+})
+
+test('a list with a label selector is made of the objects of the whole list', () => {
+  const selected = full(answers.lists).filter(({ path }) => path.includes('labelSelector='))
+  assert.equal(selected.length, 4)
+  for (const list of selected) {
+    const { pathname, searchParams } = new URL(list.path, 'https://localhost')
+    const whole = wholeLists.find(({ path }) => path === pathname)
+    assert.ok(whole)
+    const { resourceVersion, form, objects, ...type } = takeApart(whole)
+    const requirements = parseLabelSelector(searchParams.get('labelSelector') ?? '')
+    const items = objects
+      .filter(({ facts }) => labelsMatch(requirements, facts.labels))
+      .map(({ json, facts }) => listItem(json, facts, form))
+    assert.equal(joined(listFrame(type, resourceVersion, form), items), bodyOf(list).toString(), list.path)
+  }
 })

@@ -34,6 +34,15 @@ const LISTS: readonly string[] = [
   `/api/v1/namespaces/${EMPTY}/configmaps`,
   `/apis/apps/v1/namespaces/${EMPTY}/deployments`,
   `/apis/example.com/v1/namespaces/${EMPTY}/things`,
+  // From the cache of the API server, and with a selector.
+  '/api/v1/pods?resourceVersion=0',
+  '/api/v1/pods?labelSelector=pick%3Dyes&resourceVersion=0',
+  '/api/v1/pods?labelSelector=pick%3Dnone',
+  '/apis/example.com/v1/things?resourceVersion=0',
+  '/apis/example.com/v1/things?labelSelector=pick%3Dyes',
+  '/apis/example.com/v1/things?labelSelector=pick%3Dnone&resourceVersion=0',
+  `/api/v1/namespaces/${EMPTY}/pods?resourceVersion=0`,
+  `/apis/example.com/v1/namespaces/${EMPTY}/things?resourceVersion=0`,
   '/api/v1/pods?limit=1',
   '/apis/example.com/v1/things?limit=1',
 ]
