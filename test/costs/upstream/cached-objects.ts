@@ -43,7 +43,7 @@ const IN_LIST = 'k8s\0\n\x0d\n\x02v1\x12\x07PodList\x12\xff\xff\xff\x7f'
 export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'object for the cache, JSON',
-    limit: 10 * MIB,
+    limit: 3 * MIB,
     heap: 200,
     fillsMaps: true,
     prepare: bytes,
@@ -53,7 +53,7 @@ export const PARSERS: readonly Parser[] = [
   }),
   parserOf({
     name: 'object for the cache, metadata',
-    limit: 10 * MIB,
+    limit: MIB,
     heap: 200,
     fillsMaps: true,
     prepare: bytes,
@@ -71,7 +71,7 @@ export const PARSERS: readonly Parser[] = [
   }),
   parserOf({
     name: 'object for the cache, Protobuf',
-    limit: 10 * MIB,
+    limit: 3 * MIB,
     heap: 200,
     fillsMaps: true,
     prepare: bytes,
@@ -85,7 +85,7 @@ export const PARSERS: readonly Parser[] = [
   }),
   parserOf({
     name: 'list for the cache, JSON',
-    limit: 10 * MIB,
+    limit: 3 * MIB,
     prepare: bytes,
     read: (body) => {
       const splitter = new ListSplitter(LIMITS, () => undefined)
@@ -113,7 +113,7 @@ export const PARSERS: readonly Parser[] = [
   }),
   parserOf({
     name: 'list for the cache, Protobuf',
-    limit: 10 * MIB,
+    limit: 3 * MIB,
     prepare: bytes,
     read: (body) => feed(new ProtobufListSplitter(LIMITS, () => undefined), body),
     tokens: ['k8s\0', '\n\x01', '\x12\0', '\xff\xff\xff\x7f'],

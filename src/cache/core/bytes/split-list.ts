@@ -43,11 +43,11 @@ const BARE = Buffer.from('{"metadata":')
 const LIST = 'List'
 const FIRST_BYTES = 4096
 
-/** 1 = of no importance outside of strings, and inside. */
-const OUTSIDE = new Uint8Array(256).fill(1)
-for (const c of [QUOTE, OPEN_MAP, CLOSE_MAP, OPEN_LIST, CLOSE_LIST]) OUTSIDE[c] = 0
-const INSIDE = new Uint8Array(256).fill(1)
-for (const c of [QUOTE, BACKSLASH]) INSIDE[c] = 0
+/** The end of the chunk, as if it was a byte. */
+const END = 256
+/** 1 = of importance outside of strings, and inside. */
+const OUTSIDE = tableOf(QUOTE, OPEN_MAP, CLOSE_MAP, OPEN_LIST, CLOSE_LIST, END)
+const INSIDE = tableOf(QUOTE, BACKSLASH, END)
 
 /** What may come next. */
 type State =
@@ -196,46 +196,33 @@ export class ListSplitter {
   /** -1 = beyond the chunk. Only brackets and strings matter: the rest is checked where the object is read. */
   #endOfValue(chunk: Buffer, start: number): number {
     if (this.#isScalar) return endOfScalar(chunk, start)
-    const length = chunk.length
-    let at = start
-    while (at < length) {
-      if (this.#inString) {
-        at = this.#endOfString(chunk, at)
-        if (this.#inString) return -1
-        if (this.#depth === 0) return at
-      }
-      let c = 0
-      while (at < length) {
-        c = chunk[at++] ?? 0
-        if (OUTSIDE[c] !== 1) break
-      }
-      if (c === QUOTE) this.#inString = true
-      else if (c === OPEN_MAP || c === OPEN_LIST) {
-        if (++this.#depth > MAX_JSON_DEPTH) throw malformed(`more than ${MAX_JSON_DEPTH} levels`)
-      } else if (c === CLOSE_MAP || c === CLOSE_LIST) {
-        if (--this.#depth === 0) return at
-      }
-    }
-    return -1
-  }
-
-  /** Index behind its closing quote; if that is beyond the chunk, the string goes on. */
-  #endOfString(chunk: Buffer, start: number): number {
-    const length = chunk.length
-    let at = start
-    if (this.#escaped) at++
+    let depth = this.#depth
+    let inString = this.#inString
+    let at = this.#escaped ? start + 1 : start
     this.#escaped = false
-    while (at < length) {
-      const c = chunk[at++] ?? 0
-      if (INSIDE[c] === 1) continue
-      if (c === QUOTE) {
-        this.#inString = false
-        break
+    for (;;) {
+      if (inString) {
+        let c = chunk[at++] ?? END
+        while (INSIDE[c] === 0) c = chunk[at++] ?? END
+        if (c === BACKSLASH) {
+          this.#escaped = ++at > chunk.length
+          continue
+        }
+        if (c === END) break
+        inString = false
+        if (depth === 0) return at
       }
-      if (at === length) this.#escaped = true
-      else at++
+      let c = chunk[at++] ?? END
+      while (OUTSIDE[c] === 0) c = chunk[at++] ?? END
+      if (c === QUOTE) inString = true
+      else if (c === OPEN_MAP || c === OPEN_LIST) {
+        if (++depth > MAX_JSON_DEPTH) throw malformed(`more than ${MAX_JSON_DEPTH} levels`)
+      } else if (c === END) break
+      else if (--depth === 0) return at
     }
-    return at
+    this.#depth = depth
+    this.#inString = inString
+    return -1
   }
 
   #hold(chunk: Buffer, start: number, end: number): void {
@@ -301,6 +288,12 @@ export class ListSplitter {
     item.copy(this.#whole, this.#prefix.length, 1)
     this.#onObject(this.#whole.subarray(0, bytes))
   }
+}
+
+function tableOf(...bytes: readonly number[]): Uint8Array {
+  const table = new Uint8Array(END + 1)
+  for (const c of bytes) table[c] = 1
+  return table
 }
 
 /** What a watch of Kubernetes' own kinds has in front of the metadata. @param kind of the list */
