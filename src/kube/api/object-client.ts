@@ -50,7 +50,27 @@ export interface FollowChoice {
   /** Only the object of this name, like `?fieldSelector=metadata.name=`. Default: all. */
   readonly name?: string
   /** Called for each object as it arrives, before the next is read; the follower receives the result. For followers that keep little of large objects. */
-  readonly transform?: (object: JsonObject) => JsonObject
+  readonly transform?: Transform
+  /** Hands `transform` the bytes of each object, too. Not every client can. Default: parsed objects only. */
+  readonly raw?: RawObjects
+  /**
+   * A watch that was interrupted is resumed however long that lasted, as the server tells by 410 if its history has a gap. Default: after a while
+   * the objects are listed again, which tells at once what is current.
+   */
+  readonly keepsPlace?: boolean
+}
+
+/** @param bytes of the object; undefined unless FollowChoice.raw is set */
+export type Transform = (object: JsonObject, bytes?: Buffer) => JsonObject
+
+/** Finds the bytes of objects in those of an answer, for followers that keep what a server has sent as it was sent. */
+export interface RawObjects {
+  /** Of a list, in order. @throws if they cannot be found */
+  itemsOf(page: Buffer): readonly Buffer[]
+  /** Of one event of a watch. @throws if they cannot be found */
+  objectOf(event: Buffer): Buffer
+  /** An event that only tells a resourceVersion. */
+  onBookmark(event: Buffer): void
 }
 
 export interface Following {

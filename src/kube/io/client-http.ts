@@ -114,17 +114,18 @@ export class KubeHttp {
   }
 
   /**
+   * @param onBytes receives the body of the answer that is returned
    * @throws {StatusError} (rejects) if the server refuses
    * @throws {AnswerTooLargeError} (rejects) if the response exceeds `limits`
    * @throws {Error} (rejects) if there is no response
    */
-  async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
+  async call(request: KubeHttpRequest, end?: AbortSignal, onBytes?: (bytes: Buffer) => void): Promise<JsonObject> {
     const timeout = AbortSignal.timeout(this.#timeoutMs)
     const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
     const call = callOf(request)
     for (let resends = 0; ; resends++) {
       try {
-        return await this.#callOnce(call, signal)
+        return await this.#callOnce(call, signal, onBytes)
       } catch (error) {
         const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
         if (seconds === undefined) throw error
@@ -166,17 +167,18 @@ export class KubeHttp {
     await this.#agent?.destroy()
   }
 
-  async #callOnce(call: Call, signal: AbortSignal): Promise<JsonObject> {
+  async #callOnce(call: Call, signal: AbortSignal, onBytes?: (bytes: Buffer) => void): Promise<JsonObject> {
     const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
     if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
-    const text = await this.#text(call, answer)
+    const bytes = await this.#bytes(call, answer)
     let value: unknown
     try {
-      value = JSON.parse(text)
+      value = JSON.parse(bytes.toString('utf8'))
     } catch {
       value = undefined
     }
     if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is not a JSON object`)
+    onBytes?.(bytes)
     return value
   }
 
@@ -306,15 +308,15 @@ export class KubeHttp {
     return statusErrorOf(statusCode, text, retryAfter)
   }
 
-  /** The text may be parsed. */
-  async #text(call: Call, answer: Answer): Promise<string> {
+  /** May be parsed. */
+  async #bytes(call: Call, answer: Answer): Promise<Buffer> {
     refuseEncoded(answer)
     const { response, access } = answer
     const reader = await readAnswer(response.body, call.limits.bytes, this.charge).catch((error: unknown) => {
       throw error instanceof KubeCallError ? error : noAnswer(access, error)
     })
     this.#ended(call, reader.bytes)
-    return reader.counted(call.limits, COUNT_SEED)
+    return reader.countedBytes(call.limits, COUNT_SEED)
   }
 
   async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {

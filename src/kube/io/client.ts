@@ -41,6 +41,8 @@ export interface KubeClient extends ObjectClient {
   readonly server: string
   /** POSTs a review (TokenReview and the like), whose response is not a stored object. Rejects like `create`. */
   review(path: string, body: string): Promise<{ readonly status: number; readonly body: string }>
+  /** Single requests of what `follow` does. @param namespace '' = all */
+  pages(kind: ResourceKind, namespace: string): ResourcePages
   /** Closes all connections; stop followers first. */
   close(): Promise<void>
 }
@@ -93,10 +95,11 @@ export function clientOf(
       await http.call({ method: 'DELETE', path: objectPath(kind, at) })
     },
     follow: (kind, namespace, events: FollowEvents, choice: FollowChoice = {}): Following => {
-      const { labelSelector = '', name = '', transform } = choice
-      const options = { log, resource: resourceName(kind), ...timing, ...(transform !== undefined && { transform }) }
+      const { labelSelector = '', name = '', ...chosen } = choice
+      const options = { log, resource: resourceName(kind), ...timing, ...chosen }
       return followResource(pagesOf(http, kind, namespace, labelSelector, name), events, options)
     },
+    pages: (kind, namespace) => pagesOf(http, kind, namespace, ''),
     currentVersion: async (kind) => {
       // Without a resourceVersion the read is consistent.
       const list = await http.call({ method: 'GET', path: `${collectionPath(kind, '', false)}?limit=1` })
@@ -121,8 +124,12 @@ function pagesOf(
   }
   return {
     charge: http.charge,
-    page: (query, limits, signal) =>
-      http.call({ method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}`, limits }, signal),
+    page: (query, limits, signal, onBytes) =>
+      http.call(
+        { method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}`, limits },
+        signal,
+        onBytes,
+      ),
     watch: (query, silenceMs, signal) =>
       http.open(`${path}?${new URLSearchParams({ ...selector, ...query })}`, silenceMs, signal),
   }

@@ -10,6 +10,8 @@ import { COUNT_SEED } from './answers/thread-answers.ts'
 export interface WatchEvent {
   readonly type: string
   readonly object: JsonObject
+  /** The line, without its end. */
+  readonly bytes: Buffer
 }
 
 const NEWLINE = 0x0a
@@ -34,7 +36,7 @@ export class WatchLines {
       if (end === -1) break
       this.#keep(chunk.subarray(start, end))
       const line = this.#counted()
-      if (line !== '') events.push(readEvent(line))
+      if (line.length > 0) events.push(readEvent(line))
       start = end + 1
     }
     this.#keep(chunk.subarray(start))
@@ -45,9 +47,9 @@ export class WatchLines {
     this.#line.drop()
   }
 
-  #counted(): string {
+  #counted(): Buffer {
     try {
-      return this.#line.counted(OBJECT, COUNT_SEED)
+      return this.#line.countedBytes(OBJECT, COUNT_SEED)
     } catch (error) {
       if (!(error instanceof AnswerTooLargeError)) throw error
       throw new BadWatchError(`the watch sent an event with ${error.excess}, which is the limit`)
@@ -63,15 +65,15 @@ export class WatchLines {
   }
 }
 
-function readEvent(line: string): WatchEvent {
+function readEvent(bytes: Buffer): WatchEvent {
   let value: unknown
   try {
-    value = JSON.parse(line)
+    value = JSON.parse(bytes.toString('utf8'))
   } catch {
     value = undefined
   }
   if (isRecord(value) && typeof value['type'] === 'string' && isRecord(value['object'])) {
-    return { type: value['type'], object: value['object'] }
+    return { type: value['type'], object: value['object'], bytes }
   }
   throw new BadWatchError('the watch sent something that is not an event')
 }

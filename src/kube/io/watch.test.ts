@@ -38,11 +38,13 @@ function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) 
   const received: string[] = []
   const pages: ResourcePages = {
     charge,
-    page: async () => {
+    page: async (_query, _limits, _signal, onBytes) => {
       const items = lists.length > 1 ? lists.shift() : lists[0]
       received.push('list')
       if (items instanceof Error) throw items
-      return { kind: 'ThingList', apiVersion: 'v1', items, metadata: { resourceVersion: '10' } }
+      const page = { kind: 'ThingList', apiVersion: 'v1', items, metadata: { resourceVersion: '10' } }
+      onBytes?.(Buffer.from(JSON.stringify(page)))
+      return page
     },
     watch: async (query, _silenceMs, signal) => {
       asked.push({ ...query })
@@ -324,4 +326,51 @@ test('a list that is larger than there is room for leaves what was kept as it is
   assert.equal(followedBytes().known.held, held)
   listed(2)
   assert.ok(followedBytes().known.held < held)
+})
+
+test('a follower that wants them gets the bytes of each object, and those of bookmarks', async (t) => {
+  const seen: string[] = []
+  const { received, events, follow } = script(
+    t,
+    [{ chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))], how: 'stay' }],
+    [[object('a', 9), object('c', 8)]],
+  )
+  events.onVersion = (version) => received.push(version)
+  follow({
+    raw: {
+      itemsOf: (page) => JSON.parse(page.toString()).items.map((item: unknown) => Buffer.from(JSON.stringify(item))),
+      objectOf: (event) => Buffer.from(JSON.stringify(JSON.parse(event.toString()).object)),
+      onBookmark: (event) => void seen.push(`bookmark ${event}`),
+    },
+    transform: (one, bytes) => {
+      seen.push(String(bytes))
+      return one
+    },
+  })
+  await waitFor('the bookmark', () => received.at(-1) === '40')
+  assert.deepEqual(seen, [
+    ...[object('a', 9), object('c', 8), object('b', 12)].map((one) => JSON.stringify(one)),
+    `bookmark ${JSON.stringify({ type: 'BOOKMARK', object: object('', 40) })}`,
+  ])
+})
+
+test('bytes that are not those of the objects end a list', async (t) => {
+  const { received, follow } = script(t, [], [[object('a', 9)]])
+  const raw = { itemsOf: () => [], objectOf: () => Buffer.of(), onBookmark: quiet }
+  follow({ raw })
+  await waitFor('another list', () => received.length > 1)
+  assert.deepEqual(new Set(received), new Set(['list']))
+})
+
+test('a follower that keeps its place resumes its watch, however long it was away', async (t) => {
+  const away = { refuse: new Error('connection refused') }
+  const steps: Step[] = [{ chunks: [line('ADDED', object('b', 12))], how: 'break' }, ...Array(12).fill(away)]
+  const { asked, received, follow } = script(t, steps, [[object('a', 9)]])
+  follow({ keepsPlace: true, awayMs: 5 })
+  await waitFor('it is back', () => received.length === 6)
+  assert.deepEqual(
+    received.map((text) => text.split(' ')[0]),
+    ['list', 'all', 'true', 'ADDED', 'false', 'true'],
+  )
+  assert.equal(asked.at(-1)?.['resourceVersion'], '12')
 })

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import type { FollowEvents, Following, ObjectList } from '../api/object-client.ts'
+import type { FollowChoice, FollowEvents, Following, ObjectList, RawObjects, Transform } from '../api/object-client.ts'
 import { StatusError } from '../api/status.ts'
 import { AnswerBytes } from './answers/thread-answers.ts'
 import { statusIn } from './client-errors.ts'
@@ -29,12 +29,12 @@ export interface FollowTiming {
   random(): number
 }
 
-export interface FollowOptions extends Partial<FollowTiming> {
+export interface FollowOptions extends Partial<FollowTiming>, Pick<FollowChoice, 'raw' | 'keepsPlace'> {
   readonly log: Logger
   /** For the log. */
   readonly resource: string
   /** Applied to each object as soon as its page or event is read; the result is kept. Default: identity. */
-  readonly transform?: (object: JsonObject) => JsonObject
+  readonly transform?: Transform
 }
 
 /**
@@ -62,7 +62,9 @@ class Follower {
   readonly #log: Logger
   readonly #resource: string
   readonly #timing: FollowTiming
-  readonly #transform: (object: JsonObject) => JsonObject
+  readonly #transform: Transform
+  readonly #raw: RawObjects | undefined
+  readonly #keepsPlace: boolean
   readonly #stopping = new AbortController()
   /** resourceVersion of the last event or list; '' = a list is due. */
   #version = ''
@@ -74,13 +76,19 @@ class Follower {
   #lively = false
   readonly #kept: FollowedBytes
 
-  constructor(pages: ResourcePages, events: FollowEvents, { log, resource, transform, ...timing }: FollowOptions) {
+  constructor(
+    pages: ResourcePages,
+    events: FollowEvents,
+    { log, resource, transform, raw, keepsPlace, ...timing }: FollowOptions,
+  ) {
     this.#pages = pages
     this.#kept = new FollowedBytes(pages.charge)
     this.#events = events
     this.#log = log
     this.#resource = resource
     this.#transform = transform ?? identity
+    this.#raw = raw
+    this.#keepsPlace = keepsPlace ?? false
     this.#timing = {
       firstDelayMs: timing.firstDelayMs ?? 200,
       longestDelayMs: timing.longestDelayMs ?? 10_000,
@@ -151,6 +159,7 @@ class Follower {
       const list = await listAll(this.#pages, {
         signal,
         transform: this.#transform,
+        raw: this.#raw,
         memory: this.#kept,
         onPage: (objects, first) => this.#deliver(() => this.#events.onPage?.(objects, first)),
       })
@@ -192,7 +201,7 @@ class Follower {
     if (performance.now() - since >= SHORT_WATCH_MS) this.#lively = true
   }
 
-  #take({ type, object }: WatchEvent): void {
+  #take({ type, object, bytes }: WatchEvent): void {
     if (this.#stopping.signal.aborted) return
     if (type === 'ERROR') throw watchError(object)
     const metadata = recordOf(object['metadata'])
@@ -201,7 +210,8 @@ class Follower {
       throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)
     }
     const isChange = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED'
-    const kept = isChange ? this.#transform(object) : object
+    const kept = isChange ? this.#transform(object, this.#raw?.objectOf(bytes)) : object
+    if (type === 'BOOKMARK') this.#raw?.onBookmark(bytes)
     if (isChange && type !== 'DELETED') this.#kept.add(kept)
     this.#deliver(() => {
       if (isChange) this.#events.onChange(type, kept)
@@ -262,7 +272,7 @@ class Follower {
     if (this.#away !== undefined) return
     this.#away = setTimeout(() => {
       // Only a list tells when we have caught up; by then the history is mostly gone anyway.
-      this.#version = ''
+      if (!this.#keepsPlace) this.#version = ''
       this.#report(false, this.#fault)
     }, this.#timing.awayMs)
   }

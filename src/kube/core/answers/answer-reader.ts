@@ -52,11 +52,16 @@ export class AnswerReader {
    * @throws {AnswerTooLargeError} if parsing it would exceed the limits
    */
   counted(limits: CountLimits, seed: number): string {
+    return this.countedBytes(limits, seed).toString('utf8')
+  }
+
+  /** Its bytes. Otherwise as `counted`. */
+  countedBytes(limits: CountLimits, seed: number): Buffer {
     const json = Buffer.concat(this.#pieces.take())
     this.drop()
     const excess = countJson(json, limits, seed)
     if (excess !== undefined) throw new AnswerTooLargeError(excess)
-    return json.toString('utf8')
+    return json
   }
 
   /** The whole text, for people. Otherwise as `counted`. */
