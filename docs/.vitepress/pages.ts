@@ -14,7 +14,7 @@ export const START = 'index'
 
 export const GROUPS: readonly Group[] = [
   { title: 'First steps', pages: ['install', 'importing', 'clients', 'vip', 'coming-from-kubegateway'] },
-  { title: 'Daily work', pages: ['dashboard', 'top', 'tap', 'status', 'revoking', 'list-guard', 'replay'] },
+  { title: 'Daily work', pages: ['dashboard', 'top', 'tap', 'status', 'revoking', 'list-guard', 'cache', 'replay'] },
   {
     title: 'Incidents',
     pages: [

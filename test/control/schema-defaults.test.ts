@@ -45,6 +45,7 @@ function compiled(schema: Schema<UpstreamClusterSpec>): unknown {
       podProtection: { aggregation: { updateTrigger: { namespace: 'x' } } },
       scaleProtection: {},
       listGuard: {},
+      cache: [{ version: 'v1', resource: 'pods' }],
     },
   }
   return compileCluster({ object, revision: '1' }, schema)
@@ -120,6 +121,8 @@ const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, 
   ],
   ['scaleProtection.shadow', true, 'scaleProtection.shadow'],
   ['scaleProtection.failurePolicy', 'Fail', 'scaleProtection.failurePolicy'],
+  ['cache.[].maxBytes', '1Mi', 'cache.0.maxBytes', 1_048_576],
+  ['cache.[].maxStaleness', '7s', 'cache.0.maxStalenessMs', 7000],
   ['controllerManager.podDeletionCost', false, 'controllerManager.podDeletionCost'],
   ['controllerManager.logarithmicScaleDown', false, 'controllerManager.logarithmicScaleDown'],
   ['controllerManager.sidecarRestarts', false, 'controllerManager.sidecarRestarts'],

@@ -18,6 +18,7 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   '(aggregator|ppr)_index_error': 'PortcullisPodProtectorMalformed says the same of what is there now',
   aggregator_update_trigger_spin: 'for debugging the trigger',
   webhook_http_error: 'calls by strangers; the log has their address',
+  'cache_.*': 'of clusters that have spec.cache alone, and what is not answered is forwarded: nothing depends on them',
   healthck_failure: 'who asks for health is told which check fails',
   upstream_connections_ended_by_requests_total: 'the log says whose requests, each time',
   early_answers_total: 'for finding out why a client reports a reset instead of its answer',
@@ -30,6 +31,11 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
 
 /** The busy gateway has none of it: more replicas with CRDs, a webhook, an API server that is away. Name -> its labels. */
 export const NOT_MADE_HERE: Readonly<Record<string, readonly string[]>> = {
+  cache_requests_total: ['cluster', 'resource', 'result'],
+  cache_watchers: ['cluster', 'resource'],
+  cache_objects: ['cluster', 'resource'],
+  cache_bytes: ['cluster', 'resource'],
+  cache_age_seconds: ['cluster', 'resource'],
   leader: ['cluster_class', 'elector_name', 'identity'],
   generator_action: ['group', 'version', 'resource', 'action'],
   aggregator_next_event_pool_current_size: ['cell'],

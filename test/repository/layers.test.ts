@@ -139,7 +139,7 @@ const STANDS_ON: Readonly<Record<string, string>> = { scaling: 'protection' }
 
 test('a subject that can be left out is imported by the list alone, by one that stands on it, and by the demo, which shows all of them', () => {
   const optional = SUBJECTS.filter((subject) => files.some(({ path }) => path === `${subject}/subject.ts`))
-  assert.deepEqual(optional, ['protection', 'scaling', 'scale-up-guard', 'incidents'])
+  assert.deepEqual(optional, ['protection', 'scaling', 'scale-up-guard', 'cache', 'incidents'])
   const wrong = files.flatMap((file) =>
     file.imports
       .filter((name) => name.startsWith('.'))

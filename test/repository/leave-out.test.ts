@@ -33,6 +33,7 @@ const LEFT_OUT: readonly LeftOut[] = [
   { folder: 'protection', name: 'POD_PROTECTION', commands: ['protect'], spec: { podProtection: {} } },
   { folder: 'scaling', name: 'SCALING', commands: ['scale'], spec: { scaleProtection: {} } },
   { folder: 'scale-up-guard', name: 'SCALE_UP_GUARD', commands: [], spec: {} },
+  { folder: 'cache', name: 'CACHE', commands: [], spec: { cache: [] } },
   {
     folder: 'incidents',
     name: 'INCIDENTS',
@@ -59,6 +60,7 @@ console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => (metrics?.metrics ?
   const ids = listed.map(({ id }) => id)
   assert.deepEqual(idsAfter('scaling/metrics/descriptors.ts'), ids)
   assert.deepEqual(idsAfter('scale-up-guard/metrics/descriptors.ts'), ids)
+  assert.deepEqual(idsAfter('cache/metrics/descriptors.ts'), ids)
 })
 
 test('every subject of the list is left out here', () => {

@@ -8,6 +8,7 @@ import type { ResourceSource, SourceChange } from '../../gateway/api/resource-so
 import type { SubjectField } from '../../gateway/api/upstream-cluster/checks.ts'
 import type { CellClocks } from '../../gateway/core/clocks/cell-clock.ts'
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
+import type { CallsAs } from '../../gateway/io/upstream/kube-client.ts'
 import type { SubjectMetrics } from '../../gateway/metrics/metric.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
@@ -96,7 +97,7 @@ export interface SubjectMain {
   readonly clusters: ClusterTable
   readonly onApplied: OnApplied
   /** Connects to a cluster as the gateway itself. */
-  readonly clientOf: (cluster: string) => KubeClient
+  readonly clientOf: (cluster: string, as?: CallsAs) => KubeClient
   readonly metrics: Pick<GatewayMetrics, 'families'>
   /** Notified of calls to API servers. */
   readonly calls: KubeCallEvents

@@ -1,6 +1,7 @@
 // The subjects that can be left out of the program: one import and one row each, and no other file imports them. Their order is that of their rows
 // in the table of metrics, which is thereby the same in all threads, whatever modules they have loaded before.
 
+import { CACHE } from '../../cache/subject.ts'
 import { table } from '../../gateway/metrics/descriptors.ts'
 import { INCIDENTS } from '../../incidents/subject.ts'
 import { POD_PROTECTION } from '../../protection/subject.ts'
@@ -12,6 +13,7 @@ export const SUBJECTS: readonly Subject[] = [
   POD_PROTECTION, // PodProtector, spec.podProtection, `portcullis protect`, the settings --protection-*
   SCALE_UP_GUARD, // ScaleUpGuard
   SCALING, // ScaleDownPolicy, spec.scaleProtection, `portcullis scale`
+  CACHE, // spec.cache
   INCIDENTS, // spec.degrade.{auto,recovery}, modes NoDisruption and Limited, `portcullis degrade`
 ]
 

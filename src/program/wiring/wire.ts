@@ -14,7 +14,7 @@ import { lookUp } from '../../gateway/io/dns/look-up.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../gateway/io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../gateway/io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../gateway/io/listener/tls-policy.ts'
-import { createUpstreamKubeClient } from '../../gateway/io/upstream/kube-client.ts'
+import { type CallsAs, createUpstreamKubeClient } from '../../gateway/io/upstream/kube-client.ts'
 import { Upstreams } from '../../gateway/io/upstream/upstreams.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../gateway/metrics/descriptors.ts'
 import { createMetrics } from '../../gateway/metrics/metrics.ts'
@@ -112,8 +112,8 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
   // The main thread's connections only carry its probes; if one breaks, the next probe decides.
   const guard = new DialGuard(config.allowLocalServers)
   const upstreams = new Upstreams(onBroken, guard, recorder)
-  const clientOf = (name: string): KubeClient =>
-    createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls })
+  const clientOf = (name: string, as?: CallsAs): KubeClient =>
+    createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls, ...(as && { as }) })
   const sharing = shareLimits(config, clusters, clock, log, lastGood)
   begun.defer(() => sharing?.stop())
   const failures = createFailures(config, sharing?.counter, clock, log)

@@ -24,6 +24,8 @@ export const SIZES = {
   namespaces: 1024,
   annotation: 317,
   shareWeights: 64,
+  cachedResources: 64,
+  cachedNamespaces: 64,
 } as const
 
 /** For bounded texts and base64: absent and empty are the same. */

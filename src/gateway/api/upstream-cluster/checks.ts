@@ -23,6 +23,7 @@ import { checkAutoscaler, checkPodProtection, checkScaleProtection } from './clu
 import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
+import { checkReadCache } from './read-cache-checks.ts'
 import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules, checkShareWeights } from './rule-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
@@ -46,6 +47,7 @@ const SUBJECT_FIELDS = {
   'degrade.auto': 'incidents',
   'degrade.recovery': 'incidents',
   'degrade.mode': 'incidents',
+  cache: 'the read cache',
 } as const
 
 export type SubjectField = keyof typeof SUBJECT_FIELDS
@@ -242,7 +244,7 @@ function checkSpec(
   checkRules(spec.listGuard?.exempt ?? [], 'spec.listGuard.exempt', out)
   checkShareWeights(spec.shares?.weights ?? [], 'spec.shares.weights', out)
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
-  const { podProtection, autoscaler, scaleProtection } = spec
+  const { podProtection, autoscaler, scaleProtection, cache } = spec
   if (podProtection !== undefined) {
     hasEffect('podProtection', options, out)
     checkPodProtection(podProtection, 'spec.podProtection', out)
@@ -250,6 +252,7 @@ function checkSpec(
   if (autoscaler !== undefined) checkAutoscaler(autoscaler, 'spec.autoscaler', out)
   if (scaleProtection !== undefined && hasEffect('scaleProtection', options, out))
     checkScaleProtection(scaleProtection, podProtection !== undefined, 'spec.scaleProtection', out)
+  if (cache !== undefined && hasEffect('cache', options, out)) checkReadCache(cache, 'spec.cache', out)
 }
 
 /** If not, a warning says why. */

@@ -34,6 +34,7 @@ import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
+import { READ_CACHE_SCHEMA } from './read-cache-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { STRATEGIES } from './strategies.ts'
 
@@ -307,6 +308,7 @@ const spec = object(
     autoscaler: AUTOSCALER_SCHEMA,
     scaleProtection: SCALE_PROTECTION_SCHEMA,
     controllerManager: CONTROLLER_MANAGER_SCHEMA,
+    cache: READ_CACHE_SCHEMA,
   },
   ['servers', 'dispatchPolicies'],
 )

@@ -29,6 +29,8 @@ export const FILTER_ORDER = [
   'scale-protection',
   // Changes pods for a scale-down that everything else admitted, and waits for it.
   'scale-down-policy',
+  // May answer in the place of the cluster: only what everything else admitted, as what is forwarded.
+  'read-cache',
 ] as const
 
 export type FilterName = (typeof FILTER_ORDER)[number]

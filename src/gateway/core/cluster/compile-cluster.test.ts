@@ -91,6 +91,7 @@ test('the smallest object gets every documented default', () => {
     protection: undefined,
     autoscaler: undefined,
     scaleProtection: undefined,
+    cache: undefined,
     controllerManager: { podDeletionCost: true, logarithmicScaleDown: true, sidecarRestarts: true },
     closeWhenIdle: false,
   })

@@ -11,6 +11,7 @@ import {
   type UpstreamClusterSpec,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { compileProtection, compileScaleProtection } from './compile-protection.ts'
+import { compileReadCache } from './compile-read-cache.ts'
 import { compileAccess, compileRule, compileWeight } from './compile-rules.ts'
 import {
   compileAuthentication,
@@ -83,6 +84,7 @@ export function compileCluster(
         ? undefined
         : compileScaleProtection(spec.scaleProtection, fieldOf(schema, 'scaleProtection')),
     controllerManager: complete(fieldOf(schema, 'controllerManager'), spec.controllerManager ?? {}),
+    cache: spec.cache === undefined ? undefined : compileReadCache(spec.cache, fieldOf(schema, 'cache')),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }

@@ -188,6 +188,8 @@ export interface CompiledCluster {
   readonly autoscaler: CompiledAutoscaler | undefined
   /** undefined = lowered replicas are not checked. */
   readonly scaleProtection: CompiledScaleProtection | undefined
+  /** Resources that the read cache answers; undefined = none. */
+  readonly cache: readonly CompiledCachedResource[] | undefined
   /** How its kube-controller-manager orders the pods of a scale-down. */
   readonly controllerManager: Complete<ControllerManager>
   /** Feature gate CloseConnectionWhenIdle. */
@@ -280,6 +282,18 @@ export interface CompiledScaleProtection {
   readonly excludedNamespaces: ReadonlySet<string>
   /** Only workloads with these labels are checked; undefined = all. */
   readonly objectSelector: LabelSelector | undefined
+}
+
+/** An entry of spec.cache: plain data, posted to threads. */
+export interface CompiledCachedResource {
+  /** '' = the core group. */
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+  /** '' = all, by one watch; else one watch for each. Never empty. */
+  readonly namespaces: readonly string[]
+  readonly maxBytes: number
+  readonly maxStalenessMs: number
 }
 
 export interface CompiledAggregation {

@@ -256,6 +256,22 @@ const scaleProtection: Filter<EvaluatedAdmission> = {
   },
 }
 
+/** Whether it answers depends on what it keeps at that moment; it refuses nothing. */
+const readCache: Filter<EvaluatedAdmission> = {
+  shadow: () => false,
+  check({ cluster, info, alsoAsked }) {
+    const { verb, apiGroup, apiVersion, resource, subresource } = info
+    const isRead = (verb === 'get' || verb === 'list' || verb === 'watch') && subresource === ''
+    const isKept = cluster.cache?.some((one) => {
+      return one.resource === resource && one.group === apiGroup && one.version === apiVersion
+    })
+    if (!isRead || isKept !== true) return undefined
+    const text = 'the read cache answers if it can prove the answer; otherwise the request is forwarded'
+    alsoAsked.push({ filter: 'read-cache', shadow: false, text })
+    return undefined
+  },
+}
+
 function isGroupWrite(info: RequestInfo): boolean {
   const target = scaleTargetOf(info)
   return target !== undefined && target.apiGroup === CLUSTER_API_GROUP
@@ -269,6 +285,7 @@ const SET: Readonly<Record<FilterName, Filter<EvaluatedAdmission>>> = {
   protection,
   'scale-protection': scaleProtection,
   'scale-down-policy': scaleDownPolicy,
+  'read-cache': readCache,
 }
 const FILTERS = new Pipeline<EvaluatedAdmission>(SET)
 

@@ -31,6 +31,16 @@ export interface AccessReviewAttributes {
   readonly subresource: string
   readonly namespace: string
   readonly name: string
+  /** Default: any. */
+  readonly version?: string
+  /** As in the query of the request. Default: none; an authorizer may allow only what is selected. */
+  readonly fieldSelector?: RawSelector
+  readonly labelSelector?: RawSelector
+}
+
+/** kube-apiserver parses it; the alternative, requirements, must not be there then. */
+interface RawSelector {
+  readonly rawSelector: string
 }
 
 const USER = 'impersonate-user'

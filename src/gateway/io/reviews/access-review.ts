@@ -18,6 +18,8 @@ interface AccessQuery {
   readonly epoch: number
   readonly user: UserInfo
   readonly attributes: AccessReviewAttributes | NonResourceAttributes
+  /** For how long an earlier "allowed" counts, milliseconds. Default: 30 s, the longest. */
+  readonly allowedMs?: number
 }
 
 /** For a path that is not an object's. */
@@ -41,6 +43,7 @@ const MAX_REASON = 1024
 interface Remembered {
   readonly verdict: AccessReviewResult
   /** Monotonic milliseconds. */
+  readonly fromMs: number
   readonly untilMs: number
 }
 
@@ -54,6 +57,8 @@ export function createAccessReviewer(
   const running = new Map<string, Promise<AccessReviewResult>>()
 
   const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult> => {
+    // The right may be gone by the time that the answer arrives.
+    const fromMs = monotonic()
     const verdict = await askUpstream(query, call)
     if (verdict.kind === 'unavailable') {
       if (verdict.retryAfterSeconds === 0) onReviewed(query.cluster, 'unavailable')
@@ -61,11 +66,16 @@ export function createAccessReviewer(
     }
     onReviewed(query.cluster, verdict.kind)
     const isAllowed = verdict.kind === 'allowed'
-    const untilMs = monotonic() + (isAllowed ? ALLOWED_TTL_MS : DENIED_TTL_MS)
+    const untilMs = fromMs + (isAllowed ? ALLOWED_TTL_MS : DENIED_TTL_MS)
     const [now, before] = isAllowed ? [allowed, denied] : [denied, allowed]
     before.delete(key)
-    now.set(key, { verdict, untilMs })
+    now.set(key, { verdict, fromMs, untilMs })
     return verdict
+  }
+
+  const isFresh = ({ verdict, fromMs, untilMs }: Remembered, allowedMs = ALLOWED_TTL_MS): boolean => {
+    const nowMs = monotonic()
+    return nowMs < untilMs && (verdict.kind !== 'allowed' || nowMs < fromMs + allowedMs)
   }
 
   return {
@@ -74,7 +84,7 @@ export function createAccessReviewer(
         .update(JSON.stringify([query.cluster, query.epoch, query.user, query.attributes]))
         .digest('base64')
       const known = allowed.get(key) ?? denied.get(key)
-      if (known !== undefined && known.untilMs > monotonic()) return known.verdict
+      if (known !== undefined && isFresh(known, query.allowedMs)) return known.verdict
       const joined = running.get(key)
       if (joined !== undefined) return await joined
       const asked = ask(key, query, call).finally(() => running.delete(key))

@@ -30,6 +30,14 @@ interface UpstreamEndpointView {
   readonly compiled?: { readonly of?: { readonly name: string } }
 }
 
+/** How a client calls, other than as the gateway at each endpoint in turn. */
+export interface CallsAs {
+  /** Impersonated: a user of the gateway's own, with rights of its own. */
+  readonly user: string
+  /** Stays with an endpoint as long as that is available. Default: each call goes to the next. */
+  readonly stays?: boolean
+}
+
 interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
@@ -37,6 +45,7 @@ interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | '
   readonly guard: DialGuard | undefined
   /** For the message if it does not exist. Default: not named. */
   readonly name?: string
+  readonly as?: CallsAs
   readonly log: Logger
 }
 
@@ -45,9 +54,10 @@ export function createUpstreamKubeClient({
   cluster,
   guard,
   name = '',
+  as,
   ...options
 }: UpstreamKubeClientOptions): KubeClient {
-  return clientOf(new UpstreamAccess(cluster, guard, name), options)
+  return clientOf(new UpstreamAccess(cluster, guard, name, as), options)
 }
 
 class UpstreamAccess implements KubeAccessSource {
@@ -58,10 +68,19 @@ class UpstreamAccess implements KubeAccessSource {
   #client: CompiledClient | undefined
   /** Keyed by the name to verify; '' = the host. */
   readonly #tls = new Map<string, KubeAccess['tls']>()
+  readonly #as: CallsAs | undefined
   /** Round-robin position among the endpoints. */
   #nextEndpoint = 0
+  /** URL of the last one. */
+  #endpoint = ''
 
-  constructor(cluster: () => UpstreamView | undefined, guard: DialGuard | undefined, name: string) {
+  constructor(
+    cluster: () => UpstreamView | undefined,
+    guard: DialGuard | undefined,
+    name: string,
+    as: CallsAs | undefined,
+  ) {
+    this.#as = as
     this.#cluster = cluster
     this.#guard = guard
     this.#name = name
@@ -79,7 +98,9 @@ class UpstreamAccess implements KubeAccessSource {
     const live = this.#cluster()
     if (live === undefined) throw new Error(`there is no UpstreamCluster ${this.#name || 'of this name'}`)
     const available = availableOf(live)
-    const endpoint = available[this.#nextEndpoint++ % Math.max(available.length, 1)]
+    const same = this.#as?.stays === true ? available.find(({ url }) => url === this.#endpoint) : undefined
+    const endpoint = same ?? available[this.#nextEndpoint++ % Math.max(available.length, 1)]
+    this.#endpoint = endpoint?.url ?? ''
     if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} ${whyUnavailable(live)}`)
     const { client } = live.compiled
     const { bearerToken } = client
@@ -88,7 +109,10 @@ class UpstreamAccess implements KubeAccessSource {
       proxyUrl: '',
       tls: this.#tlsOf(client, endpoint),
       ...(this.#guard !== undefined && { guard: this.#guard }),
-      headers: bearerToken === '' ? {} : { authorization: `Bearer ${bearerToken}` },
+      headers: {
+        ...(bearerToken !== '' && { authorization: `Bearer ${bearerToken}` }),
+        ...(this.#as !== undefined && { 'impersonate-user': this.#as.user }),
+      },
     }
   }
 

@@ -1,0 +1,54 @@
+// The filter of the read cache in a gateway thread, with what it keeps and counts.
+
+import { randomInt } from 'node:crypto'
+import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
+import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
+import type { TopicChannel } from '../../kit/core/topics/topics.ts'
+import { systemClock } from '../../kit/io/world/clock.ts'
+import { addTickable } from '../../kit/io/world/coarse-ticker.ts'
+import { type CollectionId, resourceLabel } from '../core/changes/collection.ts'
+import { CACHE_REQUESTS, CACHE_WATCHERS } from '../metrics/descriptors.ts'
+import { OpenWatches } from '../request/open-watches.ts'
+import { ReadCacheFilter } from '../request/read-cache.ts'
+import { CachedCollections } from '../state/cached-collections.ts'
+import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS_ASKED } from './topics.ts'
+
+export interface CacheThread {
+  readonly metrics: Pick<MetricsRecorder, 'add' | 'set'>
+  readonly topics: TopicChannel
+}
+
+const MOST_ASKERS = 2 ** 47
+
+export function cacheFilters({ metrics, topics }: CacheThread): SubjectFilters {
+  const collections = new CachedCollections(
+    systemClock,
+    randomInt(MOST_ASKERS),
+    (question) => topics.publish(FRESHNESS_ASKED, question),
+    () => topics.publish(CACHE_UNKNOWN, undefined),
+  )
+  const watches = new OpenWatches(() => systemClock.monotonic())
+  // For as long as the thread lives.
+  addTickable(watches)
+  addTickable({ tick: () => countWatchers(collections, metrics) })
+  topics.subscribe(CACHE_NEWS, (news) => collections.apply(news))
+  topics.publish(CACHE_UNKNOWN, undefined)
+  return {
+    'read-cache': new ReadCacheFilter({
+      collections,
+      watches,
+      counted: (cluster, resource, result) => metrics.add(CACHE_REQUESTS, 1, cluster, resource, result),
+    }),
+  }
+}
+
+function countWatchers(collections: CachedCollections, metrics: Pick<MetricsRecorder, 'set'>): void {
+  const counts = new Map<string, { readonly id: CollectionId; watchers: number }>()
+  for (const { id, watchers } of collections.values()) {
+    const key = `${id.cluster}/${resourceLabel(id)}`
+    const count = counts.get(key) ?? { id, watchers: 0 }
+    count.watchers += watchers.size
+    counts.set(key, count)
+  }
+  for (const { id, watchers } of counts.values()) metrics.set(CACHE_WATCHERS, watchers, id.cluster, resourceLabel(id))
+}

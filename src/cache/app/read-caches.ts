@@ -1,0 +1,79 @@
+// Wires the read cache in the main thread.
+
+import type { CompiledCluster } from '../../gateway/core/cluster/compiled-cluster.ts'
+import type { CallsAs } from '../../gateway/io/upstream/kube-client.ts'
+import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
+import type { Clock, Logger } from '../../kit/api/ports.ts'
+import type { TopicChannel } from '../../kit/core/topics/topics.ts'
+import { addTickable, removeTickable } from '../../kit/io/world/coarse-ticker.ts'
+import type { KubeClient } from '../../kube/io/client.ts'
+import { type CacheGauges, ReadCaches } from '../controllers/read-caches.ts'
+import { type CollectionId, resourceLabel } from '../core/changes/collection.ts'
+import { CACHE_AGE, CACHE_BYTES, CACHE_OBJECTS } from '../metrics/descriptors.ts'
+import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS_ASKED } from './topics.ts'
+
+interface CacheDeps {
+  readonly clusters: { values(): Iterable<{ readonly compiled: CompiledCluster }> }
+  readonly onApplied: (listener: () => void) => () => void
+  readonly clientOf: (cluster: string, as?: CallsAs) => KubeClient
+  readonly metrics: Pick<GatewayMetrics, 'families'>
+  readonly topics: TopicChannel
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+interface RunningCaches {
+  describe(): object
+  stop(): Promise<void>
+}
+
+const SECOND_MS = 1_000
+
+export function startReadCaches({
+  clusters,
+  onApplied,
+  clientOf,
+  metrics,
+  topics,
+  clock,
+  log,
+}: CacheDeps): RunningCaches {
+  const caches = new ReadCaches({
+    clusters,
+    clientOf,
+    publish: (news) => topics.publish(CACHE_NEWS, news),
+    gauges: gaugesOf(metrics),
+    clock,
+    log,
+  })
+  topics.subscribe(CACHE_UNKNOWN, () => caches.tellAll())
+  topics.subscribe(FRESHNESS_ASKED, (question) => caches.ask(question))
+  const leave = onApplied(() => caches.update())
+  addTickable(caches)
+  caches.update()
+  return {
+    describe: () => caches.describe(),
+    stop: async () => {
+      leave()
+      removeTickable(caches)
+      await caches.stop()
+    },
+  }
+}
+
+function gaugesOf({ families }: Pick<GatewayMetrics, 'families'>): CacheGauges {
+  const objects = families.of(CACHE_OBJECTS)
+  const bytes = families.of(CACHE_BYTES)
+  const age = families.of(CACHE_AGE)
+  const labels = (id: CollectionId): [string, string] => [id.cluster, resourceLabel(id)]
+  return {
+    set: (id, count, size, ageMs) => {
+      objects.set(count, ...labels(id))
+      bytes.set(size, ...labels(id))
+      age.set(ageMs / SECOND_MS, ...labels(id))
+    },
+    remove: (id) => {
+      for (const family of [objects, bytes, age]) family.remove(...labels(id))
+    },
+  }
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseRequestInfo } from '../../../gateway/core/request/request-info.ts'
+import { type ReadHead, type ReadRequest, readRequestOf } from './read-request.ts'
+
+const JSON_HEAD: ReadHead = { method: 'GET', accept: 'application/json, */*', userAgent: 'kubectl/v1.36' }
+
+function read(target: string, head: Partial<ReadHead> = {}): ReadRequest | string {
+  const all = { ...JSON_HEAD, ...head }
+  const info = parseRequestInfo(all.method, target)
+  assert.ok(!('failure' in info), target)
+  return readRequestOf(info, target, all)
+}
+
+const ALL = { labelSelector: '', fieldSelector: '' }
+
+test('reads that may be answered', () => {
+  const rows: readonly (readonly [string, ReadRequest])[] = [
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0', { kind: 'get', freshness: 'any' }],
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=12', { kind: 'get', freshness: { notOlderThan: '12' } }],
+    ['/api/v1/namespaces/a?resourceVersion=0', { kind: 'get', freshness: 'any' }],
+    ['/api/v1/pods', { kind: 'list', freshness: 'consistent', ...ALL }],
+    ['/api/v1/pods?resourceVersion=0&limit=500', { kind: 'list', freshness: 'any', ...ALL }],
+    [
+      '/apis/apps/v1/namespaces/a/deployments?labelSelector=a%3Db&fieldSelector=metadata.name%3Dx&resourceVersion=7&limit=0',
+      { kind: 'list', freshness: { notOlderThan: '7' }, labelSelector: 'a=b', fieldSelector: 'metadata.name=x' },
+    ],
+    [
+      '/api/v1/pods?resourceVersion=7&resourceVersionMatch=NotOlderThan',
+      { kind: 'list', freshness: { notOlderThan: '7' }, ...ALL },
+    ],
+    [
+      '/api/v1/pods?watch=true&resourceVersion=7&timeoutSeconds=5&allowWatchBookmarks=true',
+      { kind: 'watch', initial: undefined, after: '7', bookmarks: true, timeoutSeconds: 5, ...ALL },
+    ],
+    [
+      '/api/v1/pods?watch=1',
+      { kind: 'watch', initial: 'consistent', after: '', bookmarks: false, timeoutSeconds: 0, ...ALL },
+    ],
+    [
+      '/api/v1/pods?watch=1&resourceVersion=9&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
+      { kind: 'watch', initial: { notOlderThan: '9' }, after: '', bookmarks: false, timeoutSeconds: 0, ...ALL },
+    ],
+  ]
+  for (const [target, expected] of rows) assert.deepEqual(read(target), expected, target)
+})
+
+test('all others are forwarded, and why', () => {
+  const rows: readonly (readonly [string, string, Partial<ReadHead>?])[] = [
+    ['/api/v1/namespaces/a/pods/x', 'consistent'],
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0&pretty=true', 'parameters'],
+    ['/api/v1/namespaces/a/pods/x/status?resourceVersion=0', 'parameters'],
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0&watch=1', 'parameters'],
+    ['/api/v1/pods?limit=5', 'pages'],
+    ['/api/v1/pods?resourceVersion=5&limit=5', 'pages'],
+    ['/api/v1/pods?continue=abc', 'pages'],
+    ['/api/v1/pods?resourceVersion=0&continue=', 'pages'],
+    ['/api/v1/pods?resourceVersion=5&resourceVersionMatch=Exact', 'exact'],
+    ['/api/v1/pods?resourceVersionMatch=NotOlderThan', 'parameters'],
+    ['/api/v1/pods?resourceVersion=abc', 'parameters'],
+    ['/api/v1/pods?resourceVersion=01', 'parameters'],
+    ['/api/v1/pods?resourceVersion=-1', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0&resourceVersion=5', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0;limit=5', 'parameters'],
+    ['/api/v1/pods?resourceVersion=%zz', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0&limit=-1', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0&shardSelector=x', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0&sendInitialEvents=true', 'parameters'],
+    ['/api/v1/watch/pods?resourceVersion=5', 'parameters'],
+    ['/api/v1/pods/?resourceVersion=0', 'parameters'],
+    ['//api/v1/pods?resourceVersion=0', 'parameters'],
+    ['/api/v1/pods?watch=1&resourceVersion=5&resourceVersionMatch=NotOlderThan', 'parameters'],
+    ['/api/v1/pods?watch=1&sendInitialEvents=true', 'parameters'],
+    ['/api/v1/pods?watch=1&sendInitialEvents=false&resourceVersion=5', 'parameters'],
+    ['/api/v1/pods?watch=1&timeoutSeconds=x', 'parameters'],
+    ['/api/v1/pods?watch=1&allowWatchBookmarks=yes', 'parameters'],
+    ['/api/v1/pods?watch=1&limit=5', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0', 'parameters', { method: 'HEAD' }],
+    [
+      '/api/v1/pods?resourceVersion=0',
+      'encoding',
+      { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json' },
+    ],
+    ['/api/v1/pods?resourceVersion=0', 'encoding', { accept: 'application/vnd.kubernetes.protobuf,application/json' }],
+    ['/api/v1/pods?resourceVersion=0', 'encoding', { accept: 'application/json;q=0.5,application/yaml' }],
+    [
+      '/api/v1/pods?resourceVersion=0',
+      'encoding',
+      { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' },
+    ],
+    ['/api/v1/pods?resourceVersion=0', 'encoding', { userAgent: 'curl/8.1' }],
+    ['/api/v1/pods?resourceVersion=0', 'encoding', { userAgent: 'Mozilla/5.0 (X11)' }],
+  ]
+  for (const [target, reason, head] of rows)
+    assert.equal(read(target, head), reason, `${target} ${JSON.stringify(head ?? {})}`)
+})

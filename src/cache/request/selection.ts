@@ -1,0 +1,43 @@
+// Which objects a request names by its selectors.
+
+import { type LabelRequirements, labelsMatch } from '../../kube/core/selectors/label-requirement.ts'
+import { parseLabelSelector } from '../../kube/core/selectors/parse-selector.ts'
+import { compileFieldSelector } from '../core/fields/selectable-fields.ts'
+import type { CachedCollection } from '../state/cached-collection.ts'
+import type { CachedObject } from '../state/cached-object.ts'
+
+export type Selects = (object: CachedObject) => boolean
+
+interface Selectors {
+  readonly labelSelector: string
+  readonly fieldSelector: string
+}
+
+const ALL: Selects = () => true
+
+/** undefined = kube-apiserver has to say what it makes of them. @param namespace '' = all */
+export function selectionOf(
+  { labelSelector, fieldSelector }: Selectors,
+  namespace: string,
+  collection: CachedCollection,
+): Selects | undefined {
+  const labels = labelSelector === '' ? [] : requirementsOf(labelSelector)
+  const fields = fieldSelector === '' ? ALL : fieldsOf(fieldSelector, collection)
+  if (labels === undefined || fields === undefined) return undefined
+  const inside = namespace === '' ? ALL : (object: CachedObject) => object.facts.namespace === namespace
+  if (labels.length === 0 && fieldSelector === '') return inside
+  return (object) => inside(object) && labelsMatch(labels, object.facts.labels) && fields(object)
+}
+
+function fieldsOf(text: string, { fields }: CachedCollection): Selects | undefined {
+  const matches = compileFieldSelector(text, fields)
+  return matches && ((object) => matches(object.facts))
+}
+
+function requirementsOf(text: string): LabelRequirements | undefined {
+  try {
+    return parseLabelSelector(text)
+  } catch {
+    return undefined
+  }
+}

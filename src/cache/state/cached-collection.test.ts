@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FactsReader } from '../core/bytes/object-facts.ts'
+import type { CollectionChange, CollectionReset, CollectionUpdate, ObjectRecord } from '../core/changes/collection.ts'
+import { selectableFields } from '../core/fields/selectable-fields.ts'
+import { CachedCollection } from './cached-collection.ts'
+import { CachedCollections } from './cached-collections.ts'
+import type { CachedObject } from './cached-object.ts'
+import { HISTORY_BYTES, HISTORY_MS } from './history.ts'
+
+const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
+const READER = new FactsReader(selectableFields({ ...ID, namespaced: true }).kept)
+const ALL = (): boolean => true
+let segments = 0
+
+function record(
+  name: string,
+  version: number,
+  labels: object = {},
+  namespace = 'a',
+  more = '',
+): [ObjectRecord, CollectionReset['segments'][0]] {
+  const json = Buffer.from(
+    JSON.stringify({
+      kind: 'Pod',
+      apiVersion: 'v1',
+      metadata: { name, namespace, uid: name, resourceVersion: String(version), labels },
+      spec: { nodeName: more },
+    }),
+  )
+  const memory = new SharedArrayBuffer(json.length)
+  Buffer.from(memory).set(json)
+  const id = ++segments
+  return [
+    { facts: READER.read(json), segment: id, offset: 0, length: json.length },
+    { id, memory },
+  ]
+}
+
+function reset(...objects: readonly ReturnType<typeof record>[]): CollectionReset {
+  return {
+    type: 'reset',
+    collection: ID,
+    epoch: 1,
+    number: 0,
+    list: { kind: 'PodList', apiVersion: 'v1' },
+    form: 'declared',
+    resourceVersion: '10',
+    bookmark: undefined,
+    segments: objects.map(([, segment]) => segment),
+    objects: objects.map(([one]) => one),
+    followed: true,
+  }
+}
+
+function update(
+  number: number,
+  version: number,
+  ...changes: readonly [CollectionChange['type'], ReturnType<typeof record>][]
+): CollectionUpdate {
+  return {
+    type: 'update',
+    collection: ID,
+    epoch: 1,
+    number,
+    resourceVersion: String(version),
+    changes: changes.map(([type, [object]]) => ({ type, object })),
+    moved: [],
+    segments: changes.map(([, [, segment]]) => segment),
+    dropped: [],
+    bookmark: undefined,
+    followed: true,
+  }
+}
+
+const names = (objects: readonly CachedObject[]): readonly string[] => objects.map(({ key }) => key)
+
+test('objects are in the order of the bytes of their keys, also after changes', () => {
+  const collection = new CachedCollection(reset(record('b', 5), record('a', 6), record('x', 7, {}, 'a-b')), 0)
+  assert.deepEqual(names(collection.select('', ALL)), ['a-b/x', 'a/a', 'a/b'])
+  collection.update(update(1, 12, ['ADDED', record('aa', 11)], ['DELETED', record('b', 12)]), 0)
+  assert.deepEqual(names(collection.select('', ALL)), ['a-b/x', 'a/a', 'a/aa'])
+  assert.deepEqual(names(collection.select('a', ALL)), ['a/a', 'a/aa'])
+  assert.deepEqual(names(collection.select('a-b', ALL)), ['a-b/x'])
+  assert.equal(collection.get('a', 'b'), undefined)
+  assert.equal(collection.get('a', 'aa')?.facts.resourceVersion, '11')
+})
+
+test('a selection that is left deletes the previous object, at the version of the change', () => {
+  const collection = new CachedCollection(reset(record('a', 5, { app: 'one' })), 0)
+  collection.update(
+    update(1, 13, ['MODIFIED', record('a', 12, { app: 'two' })], ['MODIFIED', record('a', 13, { app: 'one' })]),
+    0,
+  )
+  const selects = ({ facts }: CachedObject): boolean => facts.labels['app'] === 'one'
+  const from = collection.history.behind('10') ?? assert.fail()
+  const lines = [0, 1].map((at) => String(collection.history.at(from + at)?.lineFor(selects)))
+  const [left, back] = lines.map((line) => JSON.parse(line))
+  assert.deepEqual(
+    [left.type, left.object.metadata.resourceVersion, left.object.metadata.labels],
+    ['DELETED', '12', { app: 'one' }],
+  )
+  assert.deepEqual([back.type, back.object.metadata.resourceVersion], ['ADDED', '13'])
+  // One line for all that get it.
+  const change = collection.history.at(from)
+  assert.equal(change?.lineFor(selects), change?.lineFor(selects))
+  assert.equal(
+    change?.lineFor(() => false),
+    undefined,
+  )
+})
+
+test('the history goes back to its first version, and forgets what is old or too much', () => {
+  const collection = new CachedCollection(reset(), 0)
+  const { history } = collection
+  collection.update(update(1, 12, ['ADDED', record('a', 11)], ['ADDED', record('b', 12)]), 0)
+  assert.deepEqual(
+    [history.behind('9'), history.behind('10'), history.behind('11'), history.behind('12'), history.behind('99')],
+    [undefined, 0, 1, 2, 2],
+  )
+  collection.update(update(2, 13, ['ADDED', record('c', 13)]), HISTORY_MS + 1)
+  assert.deepEqual(
+    [history.behind('11'), history.behind('12'), history.has(1), history.at(2)?.resourceVersion],
+    [undefined, 2, false, '13'],
+  )
+  const large = 'x'.repeat(HISTORY_BYTES / 4)
+  for (let i = 0; i < 6; i++)
+    collection.update(update(3 + i, 20 + i, ['ADDED', record(`l${i}`, 20 + i, {}, 'a', large)]), HISTORY_MS + 2)
+  assert.equal(history.behind('13'), undefined)
+  assert.ok(history.bytesFrom(0, Number.POSITIVE_INFINITY) <= HISTORY_BYTES)
+})
+
+test('a version is waited for, until the collection ends', async () => {
+  const collection = new CachedCollection(reset(), 0)
+  assert.equal(await collection.reaches('9', 0), true)
+  const reached = collection.reaches('15', 10_000)
+  collection.update(update(1, 15), 0)
+  assert.equal(await reached, true)
+  const never = collection.reaches('99', 10_000)
+  collection.end()
+  assert.equal(await never, false)
+  assert.equal(await collection.reaches('9', 0), false)
+})
+
+test('a message that is missing ends the collection and asks for all; one that is known changes nothing', () => {
+  let unknown = 0
+  const collections = new CachedCollections(
+    { now: () => 0, monotonic: () => 5_000 },
+    1,
+    () => undefined,
+    () => unknown++,
+  )
+  collections.apply(reset(record('a', 5)))
+  const first = collections.get(ID)
+  collections.apply(reset(record('a', 5)))
+  assert.equal(collections.get(ID), first)
+  collections.apply(update(2, 12))
+  assert.deepEqual([collections.get(ID), first?.isGone, unknown], [undefined, true, 1])
+  collections.apply(update(3, 13))
+  assert.equal(unknown, 1)
+})
+
+test('only a proof that began later than the question answers it', async () => {
+  const asked: number[] = []
+  const collections = new CachedCollections(
+    { now: () => 0, monotonic: () => 0 },
+    1,
+    (question) => asked.push(question.asked),
+    () => undefined,
+  )
+  collections.apply(reset())
+  const collection = collections.get(ID) ?? assert.fail()
+  const answers: string[] = []
+  const first = collections.isCurrent(collection, 10_000, false).then((is) => answers.push(`first ${is}`))
+  const second = collections.isCurrent(collection, 10_000, false).then((is) => answers.push(`second ${is}`))
+  assert.deepEqual(asked, [1, 2])
+  const proof = { type: 'proof', collection: ID, asker: 1, resourceVersion: '10' } as const
+  collections.apply({ ...proof, asker: 2, asked: 2 })
+  collections.apply({ ...proof, asked: 1 })
+  await first
+  assert.deepEqual(answers, ['first true'])
+  collections.apply({ ...proof, asked: 2, resourceVersion: '11' })
+  await second
+  assert.deepEqual(answers, ['first true', 'second false'])
+})

@@ -1,0 +1,80 @@
+// spec.cache: valid values, and every error with its path and fix.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { FieldError } from '../../../kit/api/json/field-error.ts'
+import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
+import { checkUpstreamCluster } from './checks.ts'
+import { bytesOf } from './read-cache.ts'
+
+function check(cache: unknown, options = {}): readonly FieldError[] {
+  const object = {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name: 'a' },
+    spec: {
+      servers: [{ endpoint: 'http://10.0.0.1:8080' }],
+      dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
+      cache,
+    },
+  }
+  return checkUpstreamCluster(object, nodePemChecks, options)
+}
+
+const PODS = { version: 'v1', resource: 'pods' }
+
+test('valid values', () => {
+  const valid: readonly unknown[] = [
+    [],
+    [PODS],
+    [PODS, { group: 'apps', version: 'v1', resource: 'deployments', namespaces: ['a', 'b'] }],
+    [{ ...PODS, group: '', maxBytes: '64Ki', maxStaleness: '1m30s' }],
+    [PODS, { ...PODS, group: 'metrics.k8s.io' }],
+  ]
+  for (const value of valid) assert.deepEqual(check(value), [], JSON.stringify(value))
+})
+
+test('errors say where and what to write', () => {
+  const wrong: readonly (readonly [unknown, string, RegExp])[] = [
+    [[{ version: 'v1' }], '[0].resource', /required/],
+    [[{ resource: 'pods' }], '[0].version', /required/],
+    [[{ ...PODS, resource: 'pods/log' }], '[0].resource', /subresource/],
+    [[{ ...PODS, resource: 'Pods' }], '[0].resource', /plural in lower case/],
+    [[{ ...PODS, resource: '*' }], '[0].resource', /plural in lower case/],
+    [[{ ...PODS, version: 'apps/v1' }], '[0].version', /write v1/],
+    [[{ ...PODS, group: 'apps/v1' }], '[0].group', /without the version/],
+    [[{ ...PODS, namespaces: ['a', 'b*'] }], '[0].namespaces[1]', /no patterns/],
+    [[{ ...PODS, namespaces: ['a', 'a'] }], '[0].namespaces[1]', /twice/],
+    [[PODS, { ...PODS, group: '', namespaces: ['a'] }], '[1]', /same resource as spec\.cache\[0\]/],
+    [[{ ...PODS, maxBytes: '256' }], '[0].maxBytes', /too little/],
+    [[{ ...PODS, maxBytes: 'much' }], '[0].maxBytes', /256Mi/],
+    [[{ ...PODS, maxBytes: '1.5Gi' }], '[0].maxBytes', /not a quantity/],
+    [[{ ...PODS, maxStaleness: '10' }], '[0].maxStaleness', /10s/],
+  ]
+  for (const [value, path, text] of wrong) {
+    const [problem, ...more] = check(value)
+    assert.deepEqual(
+      [problem?.severity, problem?.path, more],
+      ['error', `spec.cache${path}`, []],
+      JSON.stringify(value),
+    )
+    assert.match(`${problem?.message}; ${problem?.fix}`, text)
+  }
+})
+
+test('without the read cache, spec.cache is warned of', () => {
+  const [warning, ...more] = check([PODS], { cache: false })
+  assert.deepEqual([warning?.severity, warning?.path, more], ['warning', 'spec.cache', []])
+})
+
+test('quantities', () => {
+  assert.deepEqual(['1', '5k', '256Mi', '2Gi', '1Ti', '-1', ''].map(bytesOf), [
+    1,
+    5000,
+    268_435_456,
+    2_147_483_648,
+    undefined,
+    undefined,
+    undefined,
+  ])
+})

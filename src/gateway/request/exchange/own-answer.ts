@@ -1,0 +1,121 @@
+// An answer that the gateway writes itself, piece by piece, as fast as its client reads. Counted, charged, audited and ended as one that upstream
+// sends: it stands in upstream's place.
+
+import type { HeaderList, Stream } from '../../../kit/api/stream.ts'
+import { warningValues } from '../../../kit/core/refusal/warning.ts'
+import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
+import { watchStarted } from '../../core/admission/held.ts'
+import { createWatchFrames } from '../../core/request/watch-frames.ts'
+import { threadScheduler } from '../../io/scheduling/thread-scheduler.ts'
+import type { Permit } from './decision.ts'
+import type { Answering, UpstreamHalf } from './state.ts'
+
+const EMPTY = Buffer.alloc(0)
+const OK = 200
+
+export interface AnswerSource {
+  /** The next piece; of a watch, whole events. undefined = there is none now: `proceed` asks again. 'end' = that was all. */
+  next(): Buffer | undefined | 'end'
+  /** The answer is over, however it ended. */
+  over(): void
+}
+
+export class OwnAnswer implements UpstreamHalf {
+  readonly #permit: Permit
+  readonly #source: AnswerSource
+  #state: Answering | undefined
+  #isOver = false
+  /** What the client has taken lets the answer go on: the exchange gives it back as it does to upstream. */
+  readonly stream: Stream = {
+    queued: 0,
+    headers: () => undefined,
+    body: () => undefined,
+    trailers: () => undefined,
+    credit: () => this.proceed(),
+    reset: () => undefined,
+  }
+
+  constructor(permit: Permit, source: AnswerSource) {
+    this.#permit = permit
+    this.#source = source
+  }
+
+  /** Sends the head, and what there is. @param fields such as content-type */
+  begin(fields: HeaderList): void {
+    const { exchange, warnings, isWatch } = this.#permit
+    const { client, record, gw } = exchange
+    if (exchange.place < 0) gw.running.add(exchange)
+    exchange.sending(this, undefined)
+    const nowMs = gw.clock.monotonic()
+    nextStepAt(AT.answer, nowMs)
+    workOn(record)
+    record.code = OK
+    record.ttfbMs = nowMs - record.startMs
+    if (isWatch) watchStarted(this.#permit)
+    this.#state = exchange.answering(isWatch ? createWatchFrames('application/json', '') : undefined)
+    const head: HeaderList = [':status', String(OK), ...fields, 'cache-control', 'no-cache, private']
+    head.push('date', new Date(exchange.nowMs).toUTCString(), 'audit-id', record.auditId)
+    for (const warning of warningValues(warnings)) head.push('warning', warning)
+    threadScheduler.chargeAnswer(exchange.charge, 0)
+    client.headers(head, false)
+    gw.events.responseStarted(record)
+    this.proceed()
+  }
+
+  /** There may be more to send. */
+  proceed(): void {
+    const { exchange } = this.#permit
+    const state = this.#state
+    while (!this.#isOver && state !== undefined) {
+      if (exchange.client.queued >= exchange.answerWater) {
+        // Any amount: the exchange gives it back when there is room, and so calls this again.
+        state.owedToUpstream = 1
+        return
+      }
+      const piece = this.#source.next()
+      if (piece === undefined) return
+      if (piece === 'end') {
+        this.end()
+        return
+      }
+      this.#write(piece)
+    }
+  }
+
+  /** All was sent; a watch ends between two events. */
+  end(): void {
+    if (this.#isOver) return
+    const { exchange } = this.#permit
+    exchange.client.body(EMPTY, true)
+    exchange.end()
+    exchange.chargeAnswer()
+  }
+
+  /** Not all can be sent. */
+  abort(): void {
+    if (!this.#isOver) this.#permit.exchange.abort()
+  }
+
+  cancel(): void {
+    this.#finish()
+  }
+
+  leave(): void {
+    this.#finish()
+  }
+
+  #write(piece: Buffer): void {
+    const { exchange } = this.#permit
+    threadScheduler.chargeAnswer(exchange.charge, piece.length)
+    exchange.record.responseBytes += piece.length
+    exchange.record.audit?.responseBody(piece)
+    exchange.client.body(piece, false)
+    if (exchange.client.queued > 0) exchange.chargeAnswer()
+  }
+
+  #finish(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#source.over()
+  }
+}
