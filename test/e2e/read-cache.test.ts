@@ -3,10 +3,9 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import type { ClientRequest, IncomingMessage } from 'node:http'
-import { request } from 'node:https'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { WatchLines } from '../harness/clients/watch-lines.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { type KubeResponse, kubeRequest } from '../harness/clusters/kube-request.ts'
 import type { Credentials } from '../harness/clusters/kubeconfig.ts'
@@ -115,6 +114,10 @@ function withoutVersion(list: string): string {
   return list.replace(/"metadata":\{"resourceVersion":"\d+"/, '"metadata":{"resourceVersion":""')
 }
 
+function withoutAge(table: string): string {
+  return table.replace(/\d+m?\d*s$/gm, '')
+}
+
 async function sameAsDirect(path: string, hit: boolean, user: Credentials = cluster.admin): Promise<Answer> {
   const answer = await through(path, user)
   const direct = await cluster.request(path, { user })
@@ -203,7 +206,8 @@ describe('answers are those of the cluster', () => {
   test('kubectl get, JSON for people, and pages', async () => {
     const direct = await cluster.kubectl(['get', 'pods', '-A'])
     const kubeconfig = await kubeconfigThrough(gateway, cluster, cluster.admin)
-    assert.equal((await cluster.kubectl(['get', 'pods', '-A'], { kubeconfig })).stdout, direct.stdout)
+    const table = await cluster.kubectl(['get', 'pods', '-A'], { kubeconfig })
+    assert.equal(withoutAge(table.stdout), withoutAge(direct.stdout))
     const raw = await cluster.kubectl(['get', '--raw', `${PODS}?resourceVersion=0`], { kubeconfig })
     assert.equal(withoutVersion(raw.stdout), withoutVersion((await cluster.request(`${PODS}?resourceVersion=0`)).text))
     const pretty = await through(`${PODS}?resourceVersion=0`, cluster.admin, { 'user-agent': 'curl/8.0' })
@@ -239,64 +243,16 @@ describe("rights are the cluster's", () => {
   })
 })
 
-interface WatchEvent {
-  readonly type: string
-  // biome-ignore lint/suspicious/noExplicitAny: a pod or a bookmark
-  readonly object: any
-}
-
-class Watching {
-  /** Lines, as they came. */
-  readonly lines: string[] = []
-  ended = false
-  status = 0
-  readonly #request: ClientRequest
-
-  constructor(path: string, user: Credentials, direct: boolean) {
-    const { cert, token } = user
-    const server = new URL(direct ? (cluster.apiservers[0]?.url ?? '') : `https://127.0.0.1:${gateway.port}`)
-    this.#request = request({
-      host: server.hostname,
-      port: server.port,
-      path,
-      rejectUnauthorized: false,
-      agent: false,
-      headers: {
-        ...(!direct && { host: `${hostOf(cluster.name)}:${server.port}` }),
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      },
-      ...(!direct && { servername: hostOf(cluster.name) }),
-      ...(cert !== undefined && { cert: cert.certPem, key: cert.keyPem }),
-    })
-    this.#request.on('error', () => undefined)
-    this.#request.on('response', (response: IncomingMessage) => {
-      this.status = response.statusCode ?? 0
-      let rest = ''
-      response.setEncoding('utf8')
-      response.on('data', (text: string) => {
-        const lines = (rest + text).split('\n')
-        rest = lines.pop() ?? ''
-        this.lines.push(...lines)
-      })
-      response.on('end', () => {
-        this.ended = true
-      })
-    })
-    this.#request.end()
-  }
-
-  get events(): readonly WatchEvent[] {
-    return this.lines.map((line) => JSON.parse(line))
-  }
-
-  stop(): void {
-    this.#request.destroy()
-  }
+function watching(path: string, user: Credentials = cluster.admin): WatchLines {
+  return new WatchLines({ server: `https://127.0.0.1:${gateway.port}`, serverName: hostOf(cluster.name), path, user })
 }
 
 /** The same watch through the gateway and direct. */
-async function watchBoth(path: string, run: (both: readonly [Watching, Watching]) => Promise<void>): Promise<void> {
-  const both = [new Watching(path, cluster.admin, false), new Watching(path, cluster.admin, true)] as const
+async function watchBoth(path: string, run: (both: readonly [WatchLines, WatchLines]) => Promise<void>): Promise<void> {
+  const both = [
+    watching(path),
+    new WatchLines({ server: cluster.apiservers[0]?.url ?? '', path, user: cluster.admin }),
+  ] as const
   try {
     await waitFor('both watches to begin', () => both.every(({ status }) => status === 200))
     await run(both)
@@ -316,11 +272,11 @@ async function currentVersion(): Promise<string> {
   return (await cluster.request(PODS)).json().metadata.resourceVersion
 }
 
-const withoutBookmarks = ({ lines }: Watching): readonly string[] =>
+const withoutBookmarks = ({ lines }: WatchLines): readonly string[] =>
   lines.filter((line) => !line.startsWith('{"type":"BOOKMARK"'))
 
 /** As far as both have come; without the text of both, which is long. */
-function sameLines(cached: Watching, direct: Watching, what: string): void {
+function sameLines(cached: WatchLines, direct: WatchLines, what: string): void {
   const [a, b] = [withoutBookmarks(cached), withoutBookmarks(direct)]
   const length = Math.min(a.length, b.length)
   const differs = a.slice(0, length).findIndex((line, at) => line !== b[at])
@@ -392,7 +348,7 @@ describe('watches are those of the cluster', () => {
     const before = await hits('watch=1&allow')
     for (let i = 0; i < 3; i++) {
       const written = await patch(`${IN_B}/x`, { metadata: { annotations: { last: String(i) } } })
-      const cached = new Watching(`${PODS}?watch=1&allowWatchBookmarks=true`, cluster.admin, false)
+      const cached = watching(`${PODS}?watch=1&allowWatchBookmarks=true`)
       await waitFor('the mark', () => cached.events.some(({ type }) => type === 'BOOKMARK'))
       const { events } = cached
       const object = events.find(({ object: { metadata } }) => metadata.namespace === 'b')?.object
@@ -418,25 +374,25 @@ describe('watches are those of the cluster', () => {
   })
 
   test('timeoutSeconds ends it', async () => {
-    const cached = new Watching(`${PODS}?watch=1&resourceVersion=0&timeoutSeconds=1`, cluster.admin, false)
+    const cached = watching(`${PODS}?watch=1&resourceVersion=0&timeoutSeconds=1`)
     await waitFor('its end', () => cached.ended)
     assert.ok(cached.lines.length >= 3)
   })
 
   test('a user whose right is taken reads nothing more, and its watch ends', { timeout: 120_000 }, async () => {
-    const watching = new Watching(`${IN_A}?watch=1&resourceVersion=0`, ALICE, false)
-    await waitFor('its state', () => watching.lines.length >= 2)
+    const open = watching(`${IN_A}?watch=1&resourceVersion=0`, ALICE)
+    await waitFor('its state', () => open.lines.length >= 2)
     await cluster.request('/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings/reader', { method: 'DELETE' })
     await waitFor('a refusal', async () => (await through(`${IN_A}?resourceVersion=0`, ALICE)).status === 403)
-    await waitFor('the end of the watch', () => watching.ended)
+    await waitFor('the end of the watch', () => open.ended)
   })
 
   test('watches end cleanly when the gateway stops', async () => {
-    const watching = new Watching(`${IN_A}?watch=1&resourceVersion=0`, cluster.admin, false)
-    await waitFor('its state', () => watching.lines.length >= 2)
+    const open = watching(`${IN_A}?watch=1&resourceVersion=0`)
+    await waitFor('its state', () => open.lines.length >= 2)
     await waitFor('its place', async () => (await watchersServed()) > 0)
     await gateway.stop()
-    assert.ok(watching.ended)
+    assert.ok(open.ended)
   })
 })
 
