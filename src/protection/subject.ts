@@ -11,9 +11,5 @@ export const POD_PROTECTION = {
   addCommands: addProtect,
   check: async () => (await import('./app/generator-config.ts')).checkGeneratorConfig,
   filters: async () => (await import('./app/filters.ts')).protectionFilters,
-  component: {
-    name: 'protection',
-    state: 'protection',
-    load: async () => (await import('./app/protection.ts')).startProtection,
-  },
+  component: async () => (await import('./app/protection.ts')).createProtection,
 }

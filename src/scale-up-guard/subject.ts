@@ -7,9 +7,5 @@ export const SCALE_UP_GUARD = {
   kinds: [SCALE_UP_GUARDS],
   metrics: GUARD_METRICS,
   filters: async () => (await import('./app/filters.ts')).guardFilters,
-  component: {
-    name: 'scale-up-guards',
-    state: 'scaleUpGuards',
-    load: async () => (await import('./app/scale-up-guards.ts')).startScaleUpGuards,
-  },
+  component: async () => (await import('./app/scale-up-guards.ts')).createScaleUpGuards,
 }

@@ -13,7 +13,6 @@ import { type Component, Components, Started } from '../../process/components/co
 import { reportStalls } from '../../process/stalls/report-stalls.ts'
 import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startStatuses } from '../statuses/statuses.ts'
-import { RunningSubjects } from '../subjects/running.ts'
 import type { GatewayParts } from './build-parts.ts'
 import { describeState } from './describe.ts'
 import { Lifecycle } from './lifecycle.ts'
@@ -27,12 +26,11 @@ const IN_FORCE_LOOK_MS = 5
 
 /** @returns starts them: rejects with a UserError if they cannot start; they have then been stopped @throws {UserError} */
 export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
-  const { plane, lastGood, log, clusters, pool, probes } = parts
+  const { config, plane, subjects, lastGood, log, clusters, pool, probes } = parts
   const components = new Components(log)
-  const life = new Lifecycle(parts.config, components, pool, log, parts.outlets)
-  const subjects = runningSubjects(parts)
+  const life = new Lifecycle(config, components, pool, log, parts.outlets)
   const describe = () => describeState(parts, subjects.describe(), life.draining)
-  const listeners = createListeners(parts, components, () => subjects.podProtection, describe)
+  const listeners = createListeners(parts, components, describe)
   const { admin, health } = listeners
   const open = () => {
     const [adminPort, healthPort] = [admin.running?.port ?? 0, health.running?.port ?? 0]
@@ -43,7 +41,7 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
     return subjects.known(withinMs)
   }
   const ports = new ProxyPorts(parts, known, open)
-  components.add(...listComponents(parts, components, life, listeners, subjects, ports))
+  components.add(...listComponents(parts, components, life, listeners, ports))
   return async () => {
     await life.start()
     const { admin: adminPort, health: healthPort, control: controlPort, webhook: webhookPort } = open()
@@ -63,25 +61,11 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
   }
 }
 
-function runningSubjects(parts: GatewayParts): RunningSubjects {
-  const { plane, pool, changes, processMetrics } = parts
-  return new RunningSubjects(parts.subjects, {
-    ...parts,
-    server: plane.server,
-    revoked: plane.revoked,
-    calls: processMetrics.calls,
-    topics: pool.topics,
-    questions: pool.questions,
-    onApplied: (listener) => changes.onApplied((_, changed) => listener(changed)),
-  })
-}
-
 function listComponents(
   parts: GatewayParts,
   components: Components,
   life: Lifecycle,
   { admin, health, dashboard, logLevels }: ReturnType<typeof createListeners>,
-  subjects: RunningSubjects,
   ports: ProxyPorts,
 ): readonly (Component | undefined)[] {
   const { config, plane, log, outputs, clusters, clock, metrics, pool, rights, servers } = parts
@@ -115,11 +99,11 @@ function listComponents(
     parts.sharing,
     objectSource(parts, loops),
     dashboard,
-    ...subjects.components,
+    ...parts.subjects.list,
     ports,
     { name: 'shutdown', checks: () => life.checks() },
     // Releases its Leases early, so that other replicas take over soon.
-    new Started('statuses', () => startStatuses(parts, subjects, advertisedAddress(config, admin.running?.port ?? 0))),
+    new Started('statuses', () => startStatuses(parts, advertisedAddress(config, admin.running?.port ?? 0))),
     { name: 'rights', stop: () => rights.stop() },
     { name: 'servers', exposeMetrics: (into) => exposeServers(into, servers.all()), stop: () => servers.stop() },
     { name: 'probes', stop: () => parts.probes.stop() },

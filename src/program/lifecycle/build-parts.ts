@@ -14,7 +14,8 @@ import { sharePki } from '../../process/certificates/shared-pki.ts'
 import { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
-import { loadOverlay, loadSubjects } from '../subjects/load.ts'
+import { SubjectComponents } from '../subjects/components.ts'
+import { loadSubjects } from '../subjects/load.ts'
 import { wire } from '../wiring/wire.ts'
 import type { GatewayOverrides } from './running-gateway.ts'
 
@@ -44,16 +45,14 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
   if (given.source === undefined) {
     await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
   }
+  const { components, led, overlay } = await loadSubjects()
   const serving = loadServingPair(config)
   const { auditPolicyFile } = config
   const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
   const auditOutputs = openAuditOutputs(config, log, calls, outlets)
   const plane =
     given.source === undefined
-      ? createObjectPlane(config, log, calls, auditOutputs.controlAudit, lastGood, {
-          lock,
-          overlay: await loadOverlay(),
-        })
+      ? createObjectPlane(config, log, calls, auditOutputs.controlAudit, lastGood, { lock, overlay })
       : planeWithoutApi(given.source)
   begun.defer(() => plane.stop())
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
@@ -61,12 +60,27 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
   const outputs = { log, access, auditPolicy, ...auditOutputs }
   const inline = given.inline ?? false
   const wired = wire({ config, memory, serving, outputs, calls, inline, lastGood, begun, given })
-  const { metrics, admission, failures } = wired
+  const { pool, changes, metrics, admission, failures } = wired
   const { recorder } = metrics
   plane.guardPort?.(admission, failures, (limit, known) => recorder.add(LIMITED, 1, limit, known ? 'true' : 'false'))
   const { bytes, unbounded } = memory.ceiling
   recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   recorder.set(MEMORY_LIMIT, memory.limitBytes)
+  const { client, server, revoked } = plane
+  const subjects = new SubjectComponents(components, {
+    ...wired,
+    config,
+    client,
+    server,
+    lastGood,
+    revoked,
+    log,
+    calls,
+    topics: pool.topics,
+    questions: pool.questions,
+    onApplied: (listener) => changes.onApplied((_, changed) => listener(changed)),
+  })
+  begun.defer(() => subjects.stop())
   return {
     ...wired,
     config,
@@ -78,7 +92,8 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
     processMetrics,
     lastGood,
     plane,
-    client: plane.client,
-    subjects: await loadSubjects(),
+    client,
+    subjects,
+    led,
   }
 }

@@ -1,7 +1,6 @@
 // The admin and health listeners, which open first and close last, with what they show of the process; and the gateway threads' ports, which open
 // last.
 
-import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
 import { AdminPort, adminFiles } from '../../insight/app/admin/admin-port.ts'
 import { KnownReplicas } from '../../insight/app/admin/known-replicas.ts'
 import { KnownSecrets, type Redaction } from '../../insight/app/admin/known-secrets.ts'
@@ -18,16 +17,8 @@ import { HealthPort } from '../health/health-port.ts'
 import { type OpenPorts, ownListeners } from '../wiring/own-listeners.ts'
 import type { GatewayParts } from './build-parts.ts'
 
-/**
- * @param protection how pods are protected; undefined = they are not
- * @param describe what is in force, including secrets: they are removed here
- */
-export function createListeners(
-  parts: GatewayParts,
-  components: Components,
-  protection: () => PodProtectionInForce | undefined,
-  describe: () => Promise<object>,
-) {
+/** @param describe what is in force, including secrets: they are removed here */
+export function createListeners(parts: GatewayParts, components: Components, describe: () => Promise<object>) {
   const { config, plane, client, log, recent, processMetrics, clock, pool } = parts
   const { audit } = parts.outputs
   const metrics = { contentType: parts.metrics.contentType, text: components.metricsText }
@@ -49,7 +40,7 @@ export function createListeners(
   const certificates = () => components.certificates
   const dashboard = new Dashboard({
     ...parts,
-    protection,
+    protection: parts.subjects.podProtection,
     switchedHere: (cluster) => plane.switchedHere?.(cluster),
     replicas,
     certificates,

@@ -16,8 +16,8 @@ import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
 import { type Running, stopInReverse } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
+import type { SubjectComponents } from '../subjects/components.ts'
 import type { LoadedSubjects } from '../subjects/load.ts'
-import type { RunningSubjects } from '../subjects/running.ts'
 import type { OnApplied } from '../subjects/subject.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
@@ -27,7 +27,8 @@ interface StatusParts
   readonly config: Config
   /** Client for the objects; undefined = they are files and have no status: autoscaler reports are then in each replica's metrics. */
   readonly client: ObjectClient | undefined
-  readonly subjects: Pick<LoadedSubjects, 'led'>
+  readonly led: LoadedSubjects['led']
+  readonly subjects: Pick<SubjectComponents, 'podProtection'>
   readonly log: Logger
 }
 
@@ -40,11 +41,7 @@ function limitsMessage({ sharing, clusters }: StatusParts, cluster: string): str
 }
 
 /** @param adminAddress where other replicas reach the admin listener; '' = nowhere */
-export function startStatuses(
-  parts: StatusParts,
-  running: Pick<RunningSubjects, 'podProtection'>,
-  adminAddress: string,
-): Running {
+export function startStatuses(parts: StatusParts, adminAddress: string): Running {
   const { config, client, subjects, log, clusters, clock, clocks, clientOf, pool, changes } = parts
   const { replicaName: replica } = config
   const leadership = client === undefined ? leadAlone(log) : leadByLease(client, { ...LEADER_LEASE, replica, log })
@@ -60,7 +57,7 @@ export function startStatuses(
   if (client === undefined) return following
   const { topics } = pool
   const onApplied: OnApplied = (listener) => changes.onApplied((_, changed) => listener(changed))
-  const led = subjects.led.map((start) =>
+  const led = parts.led.map((start) =>
     start({ client, leadership, replica, clusters, clientOf, onApplied, topics, clock, log }),
   )
   const controller = startClusterStatus({
@@ -70,7 +67,7 @@ export function startStatuses(
     leadership,
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
-    podProtection: (cluster) => running.podProtection?.stateOf(cluster),
+    podProtection: (cluster) => subjects.podProtection?.stateOf(cluster),
     autoscaler: (cluster) => autoscalers.get(cluster),
     servers: (cluster) => parts.servers.ofCluster(cluster),
     problems: () => changes.inForce.problems,

@@ -1,23 +1,14 @@
 // The modules of the subjects that this thread needs.
 
-import type {
-  CheckSettings,
-  CreateFilters,
-  OverlaySource,
-  StartLed,
-  StartSubject,
-  SubjectComponent,
-} from './subject.ts'
+import type { CheckSettings, CreateComponent, CreateFilters, OverlaySource, StartLed } from './subject.ts'
 import { SUBJECTS } from './subjects.ts'
-
-interface LoadedComponent extends Pick<SubjectComponent, 'name' | 'state'> {
-  readonly start: StartSubject
-}
 
 /** What the main thread loads of the subjects. */
 export interface LoadedSubjects {
-  readonly components: readonly LoadedComponent[]
+  readonly components: readonly CreateComponent[]
   readonly led: readonly StartLed[]
+  /** undefined = no subject has one. */
+  readonly overlay: OverlaySource | undefined
 }
 
 /** Checks of all settings, before anything is written. */
@@ -25,18 +16,11 @@ export async function loadChecks(): Promise<readonly CheckSettings[]> {
   return await Promise.all(SUBJECTS.flatMap(({ check }) => check?.() ?? []))
 }
 
-/** For an object plane; undefined = no subject has one. */
-export async function loadOverlay(): Promise<OverlaySource | undefined> {
-  return await SUBJECTS.find(({ overlay }) => overlay !== undefined)?.overlay?.()
-}
-
 export async function loadSubjects(): Promise<LoadedSubjects> {
-  const components = SUBJECTS.flatMap(({ component }) => component ?? [])
   return {
-    components: await Promise.all(
-      components.map(async ({ name, state, load }) => ({ name, state, start: await load() })),
-    ),
+    components: await Promise.all(SUBJECTS.flatMap(({ component }) => component?.() ?? [])),
     led: await Promise.all(SUBJECTS.flatMap(({ led }) => led?.() ?? [])),
+    overlay: await SUBJECTS.find(({ overlay }) => overlay !== undefined)?.overlay?.(),
   }
 }
 

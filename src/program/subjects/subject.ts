@@ -22,7 +22,7 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { Leading } from '../../kube/controllers/kernel/leadership.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { KubeCallEvents } from '../../kube/io/client-events.ts'
-import type { Running } from '../../process/components/component.ts'
+import type { Component, Running } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 
@@ -45,7 +45,7 @@ export interface Subject {
   /** Puts what it has over the UpstreamClusters of an API server (--source kubernetes). At most one subject does. */
   readonly overlay?: () => Promise<OverlaySource>
   /** A component of the process that is started before the ports open. */
-  readonly component?: SubjectComponent
+  readonly component?: () => Promise<CreateComponent>
   /** What it runs with the statuses and their leader, if the objects are in an API server. */
   readonly led?: () => Promise<StartLed>
 }
@@ -116,29 +116,23 @@ interface SubjectLed extends Pick<SubjectMain, 'clusters' | 'onApplied' | 'clien
   readonly leadership: Leading
 }
 
-export interface RunningSubject extends Running {
+export interface SubjectComponent extends Component {
+  /** The name of its state in /debug/config. */
+  readonly state: string
+  /** null = there is nothing to say yet. */
+  describe(): object | null
   /** Resolves when what it must know before the first request is known, or after `withinMs`. */
   known?(withinMs: number): Promise<void>
-  /** Its state in /debug/config; null = there is nothing to say yet. */
-  describe?(): object | null
   /** Port of its webhook; 0 = not open. */
   readonly webhookPort?: number
   /** Set by the one that protects pods: for statuses and the dashboard. */
   readonly podProtection?: PodProtectionInForce
 }
 
-export interface SubjectComponent {
-  /** For the log. */
-  readonly name: string
-  /** The name of its state in /debug/config. */
-  readonly state: string
-  load(): Promise<StartSubject>
-}
-
 export type CreateFilters = (thread: SubjectThread) => SubjectFilters
 /** @throws {UserError} if the gateway cannot start */
 export type CheckSettings = (config: Config) => void
-/** undefined = disabled. */
-export type StartSubject = (main: SubjectMain) => RunningSubject | undefined | Promise<RunningSubject | undefined>
+/** Nothing runs before its start. @throws {UserError} for errors that the operator can fix */
+export type CreateComponent = (main: SubjectMain) => SubjectComponent
 export type StartLed = (led: SubjectLed) => Pick<Running, 'stop' | 'exposeMetrics'>
 export type OverlaySource = (deps: OverlayDeps) => SourceOverlay

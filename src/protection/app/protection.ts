@@ -85,19 +85,14 @@ interface Running {
   readonly generator: ProtectorGenerator
 }
 
-/** Stopped if it cannot start. @throws {UserError} (rejects) */
-export async function startProtection(deps: ProtectionDeps): Promise<Protection> {
-  const protection = new Protection(deps)
-  try {
-    await protection.start()
-  } catch (error) {
-    await protection.stop()
-    throw error
-  }
-  return protection
+/** Nothing runs before its start. @throws {UserError} if a kubeconfig or the generator's configuration is unusable */
+export function createProtection(deps: ProtectionDeps): Protection {
+  return new Protection(deps)
 }
 
 export class Protection implements PodProtectionInForce {
+  readonly name = 'protection'
+  readonly state = 'protection'
   readonly metrics: ProtectionMetrics
   readonly #deps: ProtectionDeps
   /** Client for --protection-kubeconfig; closed by us. */

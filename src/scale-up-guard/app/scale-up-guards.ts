@@ -11,6 +11,7 @@ import { EventRecorder, type Involved, involvedIn } from '../../kube/controllers
 import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
 import type { StatusTransition } from '../../kube/core/status-transition.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
+import { Started } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import { SCALE_UP_GUARDS } from '../api/scale-up-guard-kind.ts'
 import type { GuardEvents } from '../controllers/guard/guard-events.ts'
@@ -30,7 +31,7 @@ export interface GuardsDeps {
   readonly log: Logger
 }
 
-export interface RunningScaleUpGuards {
+interface RunningScaleUpGuards {
   /** Resolves when the backoffs in force are known, or after `withinMs`. */
   known(withinMs: number): Promise<void>
   describe(): object
@@ -40,8 +41,28 @@ export interface RunningScaleUpGuards {
 const KNOWN_LOOK_MS = 5
 const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
+export function createScaleUpGuards(deps: GuardsDeps): ScaleUpGuardsComponent {
+  return new ScaleUpGuardsComponent(deps)
+}
+
+class ScaleUpGuardsComponent extends Started<RunningScaleUpGuards> {
+  readonly state = 'scaleUpGuards'
+
+  constructor(deps: GuardsDeps) {
+    super('scale-up-guards', () => startScaleUpGuards(deps))
+  }
+
+  async known(withinMs: number): Promise<void> {
+    await this.running?.known(withinMs)
+  }
+
+  describe(): object | null {
+    return this.running?.describe() ?? null
+  }
+}
+
 /** undefined if objects are files: they have no status to store a backoff. */
-export function startScaleUpGuards(parts: GuardsDeps): RunningScaleUpGuards | undefined {
+function startScaleUpGuards(parts: GuardsDeps): RunningScaleUpGuards | undefined {
   const { config, client, clientOf, topics, clock, log } = parts
   const counts = createGuardMetrics(parts.metrics.families)
   if (client === undefined) return undefined

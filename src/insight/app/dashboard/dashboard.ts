@@ -44,7 +44,7 @@ interface DashboardDeps {
   /** Client for the objects; undefined = they are files. */
   readonly client: ObjectClient | undefined
   /** undefined = pods are not protected. */
-  protection(): PodProtectionInForce | undefined
+  readonly protection: PodProtectionInForce | undefined
   /** Who has set the degrade mode of a cluster on this machine; undefined = no user has. */
   switchedHere(cluster: string): SwitchedHere | undefined
   readonly replicas: Replicas
@@ -86,7 +86,7 @@ export class Dashboard {
       switchOf: (name) => this.#watch.switchOf(name),
       problems: () => changes.inForce.problems,
       certificates: () => deps.certificates(),
-      protection: (cluster) => protectionPane(cluster, deps.protection()),
+      protection: (cluster) => protectionPane(cluster, deps.protection),
       events: (name) => events.of(name),
       recentEvents: () => events.ofAll(),
     }

@@ -1,0 +1,43 @@
+// The subjects that can be left out, in the main thread: their components, and what these say.
+
+import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { stopInReverse } from '../../process/components/component.ts'
+import type { LoadedSubjects } from './load.ts'
+import type { SubjectComponent, SubjectMain } from './subject.ts'
+
+export class SubjectComponents {
+  /** In the order of the list. */
+  readonly list: readonly SubjectComponent[]
+  readonly #log: Logger
+
+  /** @throws {UserError} for errors that the operator can fix */
+  constructor(components: LoadedSubjects['components'], main: SubjectMain) {
+    this.list = components.map((create) => create(main))
+    this.#log = main.log
+  }
+
+  /** Resolves when all that they must know before the first request is known, or after `withinMs`. */
+  async known(withinMs: number): Promise<void> {
+    await Promise.all(this.list.map((one) => one.known?.(withinMs)))
+  }
+
+  /** For /debug/config, by name; null = there is nothing to say. */
+  describe(): Readonly<Record<string, object | null>> {
+    return Object.fromEntries(this.list.map((one) => [one.state, one.describe()]))
+  }
+
+  /** The port of the one that has a webhook; 0 = not open. */
+  get webhookPort(): number {
+    return this.list.find(({ webhookPort = 0 }) => webhookPort !== 0)?.webhookPort ?? 0
+  }
+
+  /** undefined = none protects pods. */
+  get podProtection(): PodProtectionInForce | undefined {
+    return this.list.find(({ podProtection }) => podProtection !== undefined)?.podProtection
+  }
+
+  stop(): Promise<void> {
+    return stopInReverse(this.list, this.#log)
+  }
+}
