@@ -7,9 +7,5 @@ export const CACHE = {
   fields: ['cache'] as const,
   metrics: CACHE_METRICS,
   filters: async () => (await import('./app/filters.ts')).cacheFilters,
-  component: {
-    name: 'read-cache',
-    state: 'readCache',
-    load: async () => (await import('./app/read-caches.ts')).startReadCaches,
-  },
+  component: async () => (await import('./app/read-caches.ts')).createReadCaches,
 }

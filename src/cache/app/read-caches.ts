@@ -7,6 +7,7 @@ import type { Clock, Logger } from '../../kit/api/ports.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import { addTickable, removeTickable } from '../../kit/io/world/coarse-ticker.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
+import { Started } from '../../process/components/component.ts'
 import { type CacheGauges, ReadCaches } from '../controllers/read-caches.ts'
 import { type CollectionId, resourceLabel } from '../core/changes/collection.ts'
 import { CACHE_AGE, CACHE_BYTES, CACHE_OBJECTS } from '../metrics/descriptors.ts'
@@ -29,15 +30,23 @@ interface RunningCaches {
 
 const SECOND_MS = 1_000
 
-export function startReadCaches({
-  clusters,
-  onApplied,
-  clientOf,
-  metrics,
-  topics,
-  clock,
-  log,
-}: CacheDeps): RunningCaches {
+export function createReadCaches(deps: CacheDeps): ReadCachesComponent {
+  return new ReadCachesComponent(deps)
+}
+
+class ReadCachesComponent extends Started<RunningCaches> {
+  readonly state = 'readCache'
+
+  constructor(deps: CacheDeps) {
+    super('read-cache', () => startReadCaches(deps))
+  }
+
+  describe(): object | null {
+    return this.running?.describe() ?? null
+  }
+}
+
+function startReadCaches({ clusters, onApplied, clientOf, metrics, topics, clock, log }: CacheDeps): RunningCaches {
   const caches = new ReadCaches({
     clusters,
     clientOf,
