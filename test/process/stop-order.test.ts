@@ -20,6 +20,7 @@ const ORDER = [
   'rights',
   // Other replicas lead before this one stops following the objects.
   'statuses',
+  'read-cache',
   'scale-up-guards',
   'protection',
   'dashboard',
