@@ -26,13 +26,9 @@ export const ROOMS: Readonly<Record<string, Covered>> = {
 }
 
 export const FILES: Readonly<Record<string, Covered>> = {
-  'src/cache/core/bytes/encode-metadata.ts': row('object for the cache, metadata'),
   'src/cache/core/bytes/json-members.ts': row('object for the cache, metadata'),
   'src/cache/core/bytes/object-facts.ts': row('object for the cache, JSON'),
-  'src/cache/core/bytes/protobuf-answers.ts': row('object for the cache, Protobuf'),
-  'src/cache/core/bytes/protobuf-facts.ts': row('object for the cache, Protobuf'),
   'src/cache/core/bytes/split-list.ts': row('list for the cache, JSON'),
-  'src/cache/core/bytes/split-protobuf.ts': row('list for the cache, Protobuf'),
   'src/cache/core/fields/selectable-fields.ts': notInput(CONSTANT),
   'src/insight/admin/dashboard/answers.ts': row('query of a tap'),
   'src/insight/admin/dashboard/assets.ts': row('Accept'),
