@@ -30,11 +30,6 @@ const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 /** Most of their time they wait, for sockets and timers. */
 const AT_ONCE = Math.min(2 * availableParallelism(), 8)
-/**
- * Of one subject more at once: with four files on two cores a quarter of the processor was idle (gateway: 371 seconds of CPU in 249), because many of
- * its files wait for the same timers.
- */
-const AT_ONCE_IN_SUBJECT = Math.min(3 * availableParallelism(), 12)
 /** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
 const REAL_TEST_MINUTES = 5
 /** On real clusters, each file with its own: a file waits half of its time, so one more than there are cores. */
@@ -128,10 +123,10 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 /** The tests of a subject that need no real cluster. @param name of a folder in src/ */
 function subjectSuite(name: string): NodeSuite {
   const files = [`src/${name}/**/*.test.ts`, ...(FOLDERS[name] ?? []).map((folder) => `test/${folder}/*.test.ts`)]
-  const { testMinutes, titles, nodeFlags } = UNIT
+  const { concurrency, testMinutes, titles, nodeFlags } = UNIT
   const folders = (FOLDERS[name] ?? []).map((folder) => `test/${folder}/`)
   const longest = UNIT.longest.filter((file) => folders.some((folder) => file.startsWith(folder)))
-  return { files, longest, concurrency: AT_ONCE_IN_SUBJECT, testMinutes, titles, nodeFlags }
+  return { files, longest, concurrency, testMinutes, titles, nodeFlags }
 }
 
 /** A file is a suite of its own, as it is run by `npm test`; so are the tests of a subject, `src/NAME`. */
