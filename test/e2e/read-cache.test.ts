@@ -1,4 +1,4 @@
-// spec.cache on a real kube-apiserver: what is answered from the cache is what the cluster answers, byte by byte; whoever may not read gets the
+// spec.cache on a real kube-apiserver: what is answered from the cache is what the cluster answers, byte by byte; a user that may not read gets the
 // cluster's refusal; and what cannot be proved goes to the cluster.
 
 import assert from 'node:assert/strict'

@@ -184,6 +184,7 @@ export class FollowedCollection implements FollowEvents {
     if (this.#isDropped) return none
     try {
       const facts = this.#reader.read(bytes ?? Buffer.alloc(0))
+      // An item of a list could not be made of it.
       if (this.#list?.form === 'declared' && facts.bare === 0)
         throw malformed('an object has no kind and apiVersion at its beginning')
       const before = this.#objects.get(keyOf(facts))
@@ -282,7 +283,7 @@ export class FollowedCollection implements FollowEvents {
     const before = this.#objects.get(key)
     if (type === 'DELETED') {
       this.#objects.delete(key)
-      // Nobody asks for it any more, but those who watch.
+      // No read finds it any more; watches get its deletion.
       this.#released.push(object)
     } else this.#objects.set(key, object)
     if (before !== undefined) this.#released.push(before)

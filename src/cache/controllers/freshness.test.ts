@@ -10,7 +10,7 @@ const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace
 interface World {
   /** What is known. */
   version: number
-  /** Of the store; each probe takes the next. */
+  /** Version of the store; each probe takes the next. */
   readonly current: number[]
   /** What a side watch brings. */
   readonly lines: readonly (readonly [type: string, version: number])[]

@@ -171,7 +171,7 @@ export class ReadCaches {
   }
 }
 
-/** Of another cluster versions mean nothing, and other limits need another look. */
+/** What else than the resource decides what is kept: versions of another cluster mean nothing, and other limits need another look. */
 function originOf({ endpoints, client }: CompiledCluster, entry: CompiledCachedResource): string {
   const servers = [...new Set(endpoints.map(({ url, of }) => of?.url ?? url))].sort()
   return JSON.stringify([servers, client.ca, client.serverName, entry.maxBytes])

@@ -3,7 +3,7 @@
 
 import type { Segment } from '../core/changes/collection.ts'
 
-/** Of the first segment; each later one has twice as much, up to the next. A larger object has a segment of its own. */
+/** Size of the first segment; each later one has twice as much, up to the next. A larger object has a segment of its own. */
 const FIRST_SEGMENT_BYTES = 64 * 1024
 export const SEGMENT_BYTES: number = 1024 * 1024
 /** A segment of which less than one part in so many is in use is rewritten. */

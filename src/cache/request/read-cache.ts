@@ -24,7 +24,7 @@ import { WatchAnswer, type WatchStart } from './watch-answer.ts'
 const FRESH_MS = 3_000
 /** A smaller list is sent by the cluster before a quiet collection is proved to be current. */
 const SMALL_BYTES = 1024 * 1024
-/** Of a watch that does not say how long it is to last, at least; at most twice that (apiserver: --min-request-timeout). */
+/** How long a watch that does not say so lasts, at least; at most twice that (apiserver: --min-request-timeout). */
 const LEAST_WATCH_SECONDS = 1_800
 const SECOND_MS = 1_000
 const ALL: Selects = () => true
@@ -73,7 +73,7 @@ export class ReadCacheFilter implements RequestFilter {
     })
     if (collection === undefined) this.#count(decision, 'unavailable')
     else if (collection.awayFor(exchange.monotonicMs) > entry.maxStalenessMs) this.#count(decision, 'stale')
-    // Without any object nobody knows whether the resource has namespaces, and so whether the path exists.
+    // Without any object it is not known whether the resource has namespaces, and so whether the path exists.
     else if ((namespace !== '') !== collection.isNamespaced && (namespace !== '' || request.kind === 'get'))
       this.#count(decision, 'missing')
     else return this.#decide(decision, request, collection, namespace)

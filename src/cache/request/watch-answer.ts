@@ -42,7 +42,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   #begun: boolean
   #next: number
   #caughtUp = false
-  /** Of the last bookmark. */
+  /** Version of the last bookmark. */
   #marked: string
   #markedMs: number
   #markDue = false

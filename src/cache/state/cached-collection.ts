@@ -86,12 +86,12 @@ export class CachedCollection {
     return this.#isGone
   }
 
-  /** Whether any object has a namespace: without objects nobody knows. */
+  /** Whether any object has a namespace: without objects that is not known. */
   get isNamespaced(): boolean {
     return this.#isNamespaced
   }
 
-  /** Of all objects, as JSON. */
+  /** Bytes of all objects, as JSON. */
   get bytes(): number {
     return this.#bytes
   }
@@ -199,7 +199,7 @@ export class CachedCollection {
     this.history.add(new Change(type, object, before, nowMs))
   }
 
-  /** Of the first whose key is not in front of this one. */
+  /** Index of the first whose key is not in front of this one. */
   #indexOf(key: string): number {
     let low = 0
     let high = this.#sorted.length

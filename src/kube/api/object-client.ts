@@ -65,9 +65,9 @@ export type Transform = (object: JsonObject, bytes?: Buffer) => JsonObject
 
 /** Finds the bytes of objects in those of an answer, for followers that keep what a server has sent as it was sent. */
 export interface RawObjects {
-  /** Of a list, in order. @throws if they cannot be found */
+  /** The objects of a list, in order. @throws if they cannot be found */
   itemsOf(page: Buffer): readonly Buffer[]
-  /** Of one event of a watch. @throws if they cannot be found */
+  /** The object of one event of a watch. @throws if it cannot be found */
   objectOf(event: Buffer): Buffer
   /** An event that only tells a resourceVersion. */
   onBookmark(event: Buffer): void

@@ -34,15 +34,15 @@ export interface CollectionChange {
   readonly object: ObjectRecord
 }
 
-/** All objects. Whoever has the same epoch and number already has them. */
+/** All objects. A thread that has the same epoch and number already has them. */
 export interface CollectionReset {
   readonly type: 'reset'
   readonly collection: CollectionId
   /** What was known of another epoch is void. */
   readonly epoch: number
-  /** Of the last message about this epoch. */
+  /** Number of the last message about this epoch. */
   readonly number: number
-  /** Of the list: PodList, v1. */
+  /** Type of the list: PodList, v1. */
   readonly list: TypeMeta
   readonly form: JsonForm
   readonly resourceVersion: string
@@ -82,7 +82,7 @@ export interface CollectionGone {
 export interface CollectionProof {
   readonly type: 'proof'
   readonly collection: CollectionId
-  /** Of the thread that asked. */
+  /** The thread that asked. */
   readonly asker: number
   /** Number of its last question that is answered. */
   readonly asked: number

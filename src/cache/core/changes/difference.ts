@@ -10,7 +10,7 @@ interface Versioned {
 export interface ListedChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly key: string
-  /** Of the change. */
+  /** Version of the change. */
   readonly resourceVersion: string
   /** The new object; the previous one of a deletion. */
   readonly object: T

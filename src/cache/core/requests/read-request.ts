@@ -17,7 +17,7 @@ export type PassReason =
   | 'parameters'
   /** A selector that does not parse, or a field that the resource does not have. */
   | 'selector'
-  /** The caller may not, or nobody knows. */
+  /** The caller may not, or the cluster did not say. */
   | 'rights'
   /** The version that is asked for has not arrived. */
   | 'version'
