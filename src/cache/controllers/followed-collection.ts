@@ -20,13 +20,13 @@ import { objectKey } from '../core/keys/object-key.ts'
 import { Segments } from '../io/segments.ts'
 
 /** Why a collection is not kept. */
-export type DropReason = 'over-budget' | 'unreadable' | 'went-back'
+export type CacheDropReason = 'over-budget' | 'unreadable' | 'went-back'
 
 interface FollowedDeps {
   readonly client: Pick<ObjectClient, 'follow'>
   readonly publish: (news: CollectionNews) => void
   /** It keeps nothing and follows nothing any more. */
-  readonly dropped: (reason: DropReason, message: string) => void
+  readonly dropped: (reason: CacheDropReason, message: string) => void
   readonly clock: Clock
   readonly log: Logger
 }
@@ -370,7 +370,7 @@ export class FollowedCollection implements FollowEvents {
     for (const go of waiting) go()
   }
 
-  #drop(reason: DropReason, message: string): void {
+  #drop(reason: CacheDropReason, message: string): void {
     if (this.#isDropped) return
     this.#isDropped = true
     const { cluster } = this.id

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { serverCharge } from '../../kit/core/shares/charge.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
-import { Freshness } from './freshness.ts'
+import { FreshnessProofs } from './freshness.ts'
 
 const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
 
@@ -48,7 +48,7 @@ function scene(world: World) {
   let answered = 0
   const { promise, resolve } = Promise.withResolvers<void>()
   let wanted = 1
-  const freshness = new Freshness(collection, pages, systemClock, ({ asker, asked, resourceVersion }) => {
+  const freshness = new FreshnessProofs(collection, pages, systemClock, ({ asker, asked, resourceVersion }) => {
     answers.push(`${asker}/${asked} ${resourceVersion}`)
     if (++answered === wanted) resolve()
   })

@@ -31,7 +31,7 @@ interface Answered extends Pick<FreshnessQuestion, 'asker' | 'asked'> {
 }
 
 /** One proof at a time; a question that arrives meanwhile gets the next one, which begins later than the question. */
-export class Freshness {
+export class FreshnessProofs {
   readonly #collection: Provable
   readonly #pages: ResourcePages
   readonly #clock: Clock

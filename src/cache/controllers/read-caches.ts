@@ -11,14 +11,14 @@ import {
   type FreshnessQuestion,
   resourceLabel,
 } from '../core/changes/collection.ts'
-import { type DropReason, FollowedCollection, kindOf } from './followed-collection.ts'
-import { Freshness } from './freshness.ts'
+import { type CacheDropReason, FollowedCollection, kindOf } from './followed-collection.ts'
+import { FreshnessProofs } from './freshness.ts'
 
 /** The user that the gateway reads as: deploy/rbac/read-cache.yaml grants it that. */
 export const CACHE_USER = 'portcullis-cache'
 
 /** How long what could not be kept is left alone. */
-const RETRY_MS: Readonly<Record<DropReason, number>> = {
+const RETRY_MS: Readonly<Record<CacheDropReason, number>> = {
   'over-budget': 300_000,
   unreadable: 60_000,
   'went-back': 1_000,
@@ -49,7 +49,7 @@ interface Wanted {
 interface Kept extends Wanted {
   readonly client: KubeClient
   collection: FollowedCollection | undefined
-  freshness: Freshness | undefined
+  freshness: FreshnessProofs | undefined
   retry: NodeJS.Timeout | undefined
   /** Why it is not kept; ''. */
   message: string
@@ -148,12 +148,12 @@ export class ReadCaches {
     })
     kept.collection = collection
     kept.message = ''
-    kept.freshness = new Freshness(collection, client.pages(kindOf(id), id.namespace), clock, (answered) =>
+    kept.freshness = new FreshnessProofs(collection, client.pages(kindOf(id), id.namespace), clock, (answered) =>
       publish({ type: 'proof', collection: id, ...answered }),
     )
   }
 
-  #dropped(kept: Kept, reason: DropReason, message: string): void {
+  #dropped(kept: Kept, reason: CacheDropReason, message: string): void {
     kept.collection = undefined
     kept.message = message
     kept.retry = setTimeout(() => this.#follow(kept), RETRY_MS[reason])

@@ -1,7 +1,7 @@
 // The open watches of a gateway thread: ticked once a second, and asked again from time to time whether their callers still may.
 
 import type { Tickable } from '../../kit/io/world/coarse-ticker.ts'
-import type { WatchRequest } from '../core/requests/read-request.ts'
+import type { WatchRead } from '../core/requests/read-request.ts'
 import { rightTo } from './rights.ts'
 import type { WatchAnswer } from './watch-answer.ts'
 
@@ -9,7 +9,7 @@ import type { WatchAnswer } from './watch-answer.ts'
 export const RECHECK_MS = 30_000
 
 interface OpenWatch {
-  readonly request: WatchRequest
+  readonly request: WatchRead
   checkedMs: number
   isChecking: boolean
 }
@@ -27,7 +27,7 @@ export class OpenWatches implements Tickable {
     return this.#open.keys()
   }
 
-  add(watch: WatchAnswer, request: WatchRequest): void {
+  add(watch: WatchAnswer, request: WatchRead): void {
     this.#open.set(watch, { request, checkedMs: this.#monotonic(), isChecking: false })
   }
 

@@ -10,7 +10,7 @@ import {
   type PassReason,
   type ReadRequest,
   readRequestOf,
-  type WatchRequest,
+  type WatchRead,
 } from '../core/requests/read-request.ts'
 import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedCollections } from '../state/cached-collections.ts'
@@ -123,7 +123,7 @@ export class ReadCacheFilter implements RequestFilter {
 
   async #prepareWatch(
     decision: Decision,
-    request: WatchRequest,
+    request: WatchRead,
     collection: CachedCollection,
     namespace: string,
     selects: Selects,

@@ -14,7 +14,7 @@ import type {
 import { type SelectableFields, selectableFields } from '../core/fields/selectable-fields.ts'
 import { compareKeys, objectKey } from '../core/keys/object-key.ts'
 import { CachedObject } from './cached-object.ts'
-import { Change, History } from './history.ts'
+import { CachedChange, History } from './history.ts'
 
 /** An open watch, or anything else that wants to know. */
 export interface CollectionWatcher {
@@ -185,7 +185,7 @@ export class CachedCollection {
     return object
   }
 
-  #change(type: Change['type'], record: ObjectRecord, nowMs: number): void {
+  #change(type: CachedChange['type'], record: ObjectRecord, nowMs: number): void {
     const key = objectKey(record.facts.namespace, record.facts.name)
     const before = this.#objects.get(key)
     const object = this.#put(record)
@@ -196,7 +196,7 @@ export class CachedCollection {
       if (before !== undefined) this.#sorted.splice(at, 1)
     } else if (before === undefined) this.#sorted.splice(at, 0, object)
     else this.#sorted[at] = object
-    this.history.add(new Change(type, object, before, nowMs))
+    this.history.add(new CachedChange(type, object, before, nowMs))
   }
 
   /** Index of the first whose key is not in front of this one. */

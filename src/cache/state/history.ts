@@ -9,7 +9,7 @@ export const HISTORY_MS = 75_000
 export const HISTORY_BYTES: number = 8 * 1024 * 1024
 
 /** One change. Its lines exist once, for all watches that get them. */
-export class Change {
+export class CachedChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly object: CachedObject
   /** What it was before; undefined = it was not. */
@@ -17,7 +17,7 @@ export class Change {
   readonly atMs: number
   readonly #lines: Partial<Record<EventType | 'LEFT', Buffer>> = {}
 
-  constructor(type: Change['type'], object: CachedObject, before: CachedObject | undefined, atMs: number) {
+  constructor(type: CachedChange['type'], object: CachedObject, before: CachedObject | undefined, atMs: number) {
     this.type = type
     this.object = object
     this.before = before
@@ -57,7 +57,7 @@ export class Change {
 }
 
 export class History {
-  readonly #changes: Change[] = []
+  readonly #changes: CachedChange[] = []
   /** Index of the first change that is still there. */
   #first = 0
   #bytes = 0
@@ -73,7 +73,7 @@ export class History {
     return this.#first + this.#changes.length
   }
 
-  add(change: Change): void {
+  add(change: CachedChange): void {
     this.#changes.push(change)
     this.#bytes += change.bytes
     this.#trim(change.atMs)
@@ -84,7 +84,7 @@ export class History {
   }
 
   /** undefined = it is gone. */
-  at(index: number): Change | undefined {
+  at(index: number): CachedChange | undefined {
     return this.#changes[index - this.#first]
   }
 

@@ -1,9 +1,14 @@
 // The request line's target, and what is read of its query before anything else is known.
 
+import { readRequestOf } from '../../../src/cache/core/requests/read-request.ts'
 import { readListQuery } from '../../../src/gateway/core/request/list-options.ts'
-import { MAX_TARGET_LENGTH, parseRequestInfo } from '../../../src/gateway/core/request/request-info.ts'
+import {
+  MAX_TARGET_LENGTH,
+  parseRequestInfo,
+  type RequestInfo,
+} from '../../../src/gateway/core/request/request-info.ts'
 import { type Parser, parser } from '../parser.ts'
-import { halves, MIB, repeat } from '../shapes.ts'
+import { halves, KIB, MIB, repeat } from '../shapes.ts'
 
 const PARAMETERS = [
   'limit=1',
@@ -21,6 +26,8 @@ const PARAMETERS = [
   'fieldSelector=',
   'a',
 ]
+const HEAD = { method: 'GET', accept: 'application/json', userAgent: 'a' }
+const PODS = podsInfo()
 const NAMED = '/api/v1/pods?fieldSelector=metadata.name%3Da&'
 
 export const PARSERS: readonly Parser[] = [
@@ -68,4 +75,43 @@ export const PARSERS: readonly Parser[] = [
       'a value of plus signs': repeat('+', 'fieldSelector='),
     },
   }),
+  parser({
+    name: 'read for the cache',
+    limit: MAX_TARGET_LENGTH,
+    read: (query) => readRequestOf(PODS, `/api/v1/pods?${query}`, HEAD),
+    tokens: [
+      ...PARAMETERS,
+      'resourceVersion=',
+      'resourceVersionMatch=NotOlderThan',
+      'labelSelector=',
+      'allowWatchBookmarks=1',
+    ],
+    shapes: {
+      'parameters without values': repeat('a&'),
+      ampersands: repeat('&'),
+      'equals signs': repeat('='),
+      'a selector that is encoded': repeat('%2c', 'labelSelector='),
+      'a version of many digits': repeat('1', 'resourceVersion='),
+      'a limit of many digits': repeat('1', 'limit='),
+    },
+  }),
+  parser({
+    name: 'read for the cache, its media types',
+    limit: 64 * KIB,
+    read: (accept) => readRequestOf(PODS, '/api/v1/pods', { ...HEAD, accept }),
+    tokens: ['application/json', ',', ';', 'q=', 'as=Table', '*/*', '=', '"'],
+    shapes: {
+      commas: repeat(','),
+      semicolons: repeat(';', 'application/json'),
+      types: repeat('application/json,'),
+      spaces: repeat(' ', 'application/json;'),
+      'a long one': repeat('a', 'application/'),
+    },
+  }),
 ]
+
+function podsInfo(): RequestInfo {
+  const info = parseRequestInfo('GET', '/api/v1/pods')
+  if ('failure' in info) throw new Error(info.failure)
+  return info
+}

@@ -43,17 +43,17 @@ interface Selected {
   readonly fieldSelector: string
 }
 
-export interface GetRequest {
+export interface GetRead {
   readonly kind: 'get'
   readonly freshness: Freshness
 }
 
-export interface ListRequest extends Selected {
+export interface ListRead extends Selected {
   readonly kind: 'list'
   readonly freshness: Freshness
 }
 
-export interface WatchRequest extends Selected {
+export interface WatchRead extends Selected {
   readonly kind: 'watch'
   /** undefined = it begins behind `after`. */
   readonly initial: Freshness | undefined
@@ -63,7 +63,7 @@ export interface WatchRequest extends Selected {
   readonly timeoutSeconds: number
 }
 
-export type ReadRequest = GetRequest | ListRequest | WatchRequest
+export type ReadRequest = GetRead | ListRead | WatchRead
 
 export interface ReadHead {
   readonly method: string
@@ -106,14 +106,14 @@ export function readRequestOf(info: RequestInfo, target: string, head: ReadHead)
   }
 }
 
-function getRequest(options: ReadonlyMap<string, string>): GetRequest | PassReason {
+function getRequest(options: ReadonlyMap<string, string>): GetRead | PassReason {
   if (hasOthers(options, GET_OPTIONS)) return 'parameters'
   const freshness = freshnessOf(options)
   if (freshness === undefined) return 'parameters'
   return freshness === 'consistent' ? 'consistent' : { kind: 'get', freshness }
 }
 
-function listRequest(options: ReadonlyMap<string, string>): ListRequest | PassReason {
+function listRequest(options: ReadonlyMap<string, string>): ListRead | PassReason {
   if (options.has('continue')) return 'pages'
   if (hasOthers(options, LIST_OPTIONS)) return 'parameters'
   const freshness = freshnessOf(options)
@@ -129,7 +129,7 @@ function listRequest(options: ReadonlyMap<string, string>): ListRequest | PassRe
   return { kind: 'list', freshness, ...selectorsOf(options) }
 }
 
-function watchRequest(options: ReadonlyMap<string, string>): WatchRequest | PassReason {
+function watchRequest(options: ReadonlyMap<string, string>): WatchRead | PassReason {
   if (hasOthers(options, WATCH_OPTIONS)) return 'parameters'
   const freshness = freshnessOf(options)
   const match = options.get('resourceVersionMatch')
