@@ -63,7 +63,7 @@ test('errors say where and what to write', () => {
 })
 
 test('without the read cache, spec.cache is warned of', () => {
-  const [warning, ...more] = check([PODS], { cache: false })
+  const [warning, ...more] = check([PODS], { withoutSubject: (field) => field === 'cache' })
   assert.deepEqual([warning?.severity, warning?.path, more], ['warning', 'spec.cache', []])
 })
 
