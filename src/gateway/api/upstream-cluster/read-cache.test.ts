@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
-import { checkUpstreamCluster } from './checks.ts'
+import { type ClusterCheckOptions, checkUpstreamCluster } from './checks.ts'
 import { bytesOf } from './read-cache.ts'
 
-function check(cache: unknown, options = {}): readonly FieldError[] {
+function check(cache: unknown, options: ClusterCheckOptions = {}): readonly FieldError[] {
   const object = {
     apiVersion: 'proxy.kubegateway.io/v1alpha1',
     kind: 'UpstreamCluster',
