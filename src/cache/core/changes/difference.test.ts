@@ -41,6 +41,19 @@ test('another object of the same name is a deletion and an addition', () => {
   ])
 })
 
+test('any number of objects that were replaced one after the other takes a number of steps that is about theirs', () => {
+  const count = 50_000
+  const all = (uid: string, from: number): Map<string, Thing> =>
+    things(Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, [`${uid}${at}`, from + at]])))
+  const changes = differenceOf(all('a', 1), all('b', 1_000_000), '2000000')
+  const versions = changes.map(({ resourceVersion }) => Number(resourceVersion))
+  assert.equal(new Set(versions).size, 2 * count)
+  assert.deepEqual(
+    [Math.min(...versions.slice(0, 10)), Math.max(...versions.slice(-10))],
+    [1_000_000 - count, 1_000_000 + count - 1],
+  )
+})
+
 test('whoever resumes between any two changes ends with the list', () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f']
   const state = (from: number) =>

@@ -27,10 +27,10 @@ export function differenceOf<T extends Versioned>(
 ): readonly ListedChange<T>[] {
   const changes: ListedChange<T>[] = []
   const replaced: [key: string, before: T, after: T][] = []
-  const used = new Set<string>()
+  const versions = new UnusedVersions()
   for (const [key, object] of listed) {
     const { uid, resourceVersion } = object.facts
-    used.add(resourceVersion)
+    versions.use(BigInt(resourceVersion))
     const before = known.get(key)
     if (before === undefined) changes.push({ type: 'ADDED', key, resourceVersion, object })
     else if (before.facts.uid !== uid) replaced.push([key, before, object])
@@ -39,7 +39,7 @@ export function differenceOf<T extends Versioned>(
   }
   for (const [key, before, object] of replaced) {
     const { resourceVersion } = object.facts
-    const between = unusedBelow(BigInt(resourceVersion) - 1n, used)
+    const between = String(versions.takeUpTo(BigInt(resourceVersion) - 1n))
     changes.push({ type: 'DELETED', key, resourceVersion: between, object: before })
     changes.push({ type: 'ADDED', key, resourceVersion, object })
   }
@@ -47,17 +47,34 @@ export function differenceOf<T extends Versioned>(
   for (const [key, object] of known) {
     if (listed.has(key)) continue
     // Each took a version of its own, which is not known; the newest that are possible.
-    const resourceVersion = unusedBelow(last, used)
-    last = BigInt(resourceVersion) - 1n
-    changes.push({ type: 'DELETED', key, resourceVersion, object })
+    last = versions.takeUpTo(last)
+    changes.push({ type: 'DELETED', key, resourceVersion: String(last), object })
   }
   return changes.sort((a, b) => compareResourceVersions(a.resourceVersion, b.resourceVersion) ?? 0)
 }
 
-/** The newest version that nothing has, from this one down. */
-function unusedBelow(from: bigint, used: Set<string>): string {
-  let version = from
-  while (used.has(String(version))) version--
-  used.add(String(version))
-  return String(version)
+/** Versions that nothing has. The list may use any number of them one after the other, so each run is walked through once. */
+class UnusedVersions {
+  /** Of each that is used, a lower one, such that all between them are used too. By their text: V8 looks at 64 bits of a bigint. */
+  readonly #lower = new Map<string, bigint>()
+
+  use(version: bigint): void {
+    this.#lower.set(String(version), version - 1n)
+  }
+
+  /** The newest, from this one down; it is used from now on. */
+  takeUpTo(from: bigint): bigint {
+    const passed: string[] = []
+    let version = from
+    for (;;) {
+      const text = String(version)
+      const lower = this.#lower.get(text)
+      if (lower === undefined) break
+      passed.push(text)
+      version = lower
+    }
+    for (const text of passed) this.#lower.set(text, version)
+    this.use(version)
+    return version
+  }
 }
