@@ -11,7 +11,7 @@ import { FollowedCollection } from './followed-collection.ts'
 const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
 const MUCH = 10 * 1024 * 1024
 
-function pod(name: string, version: number, uid = name, note = ''): object {
+function pod(name: string, version: number | string, uid = name, note = ''): object {
   return { metadata: { name, namespace: 'a', uid, resourceVersion: String(version), annotations: { note } } }
 }
 
@@ -42,7 +42,7 @@ function scene(maxBytes = MUCH) {
     collection,
     news,
     drops,
-    list(version: number, ...pods: readonly object[]): void {
+    list(version: number | string, ...pods: readonly object[]): void {
       const metadata = { resourceVersion: String(version) }
       const page = Buffer.from(JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata, items: pods }))
       const kept = (choice.raw?.itemsOf(page) ?? []).map(keep)
@@ -56,7 +56,7 @@ function scene(maxBytes = MUCH) {
       events?.onChange(type, kept)
       events?.onVersion?.(String(Object(Object(one).metadata).resourceVersion))
     },
-    bookmark: (version: number): void => events?.onVersion?.(String(version)),
+    bookmark: (version: number | string): void => events?.onVersion?.(String(version)),
     state: (followed: boolean): void => events?.onState(followed, ''),
   }
 }
@@ -120,6 +120,10 @@ test('what goes back in time is forgotten', () => {
     ({ list }: ReturnType<typeof scene>) => list(9, pod('x', 5)),
     ({ event }: ReturnType<typeof scene>) => event('MODIFIED', pod('x', 8)),
     ({ collection }: ReturnType<typeof scene>) => collection.wentBack(),
+    // Lists whose objects contradict what was told before, and their own version.
+    ({ list }: ReturnType<typeof scene>) => list(20, pod('x', 5), pod('y', 9)),
+    ({ list }: ReturnType<typeof scene>) => list(20, pod('x', 4)),
+    ({ list }: ReturnType<typeof scene>) => list(10),
   ]) {
     const one = scene()
     one.list(10, pod('x', 5))
@@ -142,6 +146,23 @@ test('objects that cannot be read, or take too much, end it; nothing is told aft
   large.list(10, pod('x', 5, 'x', 'n'.repeat(70_000)))
   await settled()
   assert.deepEqual([large.drops, told(large.news)], [['over-budget'], ['gone']])
+})
+
+test('versions that are no numbers, or have more digits than any that Kubernetes allows, are not kept', async () => {
+  const long = '9'.repeat(40)
+  for (const run of [
+    ({ list }: ReturnType<typeof scene>) => list(long, pod('x', 5)),
+    ({ list }: ReturnType<typeof scene>) => list(20, pod('x', long)),
+    ({ event }: ReturnType<typeof scene>) => event('MODIFIED', pod('x', long)),
+    ({ bookmark }: ReturnType<typeof scene>) => bookmark(long),
+    ({ bookmark }: ReturnType<typeof scene>) => bookmark('abc'),
+  ]) {
+    const one = scene()
+    one.list(10, pod('x', 5))
+    run(one)
+    await settled()
+    assert.deepEqual([one.drops, told(one.news).slice(1)], [['unreadable'], ['gone']])
+  }
 })
 
 test('threads that begin later are told all, and where they are', async () => {

@@ -9,7 +9,7 @@ import { OBJECT } from '../../kube/core/answers/answer-limits.ts'
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
 import { atVersion } from '../core/bytes/answers.ts'
 import { malformed } from '../core/bytes/malformed.ts'
-import { FactsReader } from '../core/bytes/object-facts.ts'
+import { FactsReader, isKeepableVersion } from '../core/bytes/object-facts.ts'
 import { type ListFacts, ListSplitter } from '../core/bytes/split-list.ts'
 import { readEvent } from '../core/bytes/watch-event.ts'
 import type { CollectionChange, CollectionId, CollectionNews, ObjectRecord } from '../core/changes/collection.ts'
@@ -137,7 +137,7 @@ export class FollowedCollection implements FollowEvents {
 
   /** Another watch has shown that nothing has happened since the last change, up to `version`. */
   advance(version: string): void {
-    if (isAtLeast(this.#version, version)) return
+    if (!isKeepableVersion(version) || isAtLeast(this.#version, version)) return
     this.#version = version
     this.#flush()
   }
@@ -217,8 +217,8 @@ export class FollowedCollection implements FollowEvents {
     const listed = new Map(all.map((one) => [keyOf(recordOf(one).facts), recordOf(one)] as const))
     const version = this.#list?.resourceVersion ?? ''
     this.#heardMs = this.#deps.clock.monotonic()
-    if (this.#list === undefined || compareResourceVersions(version, version) === undefined) {
-      this.#drop('unreadable', 'the list has no resourceVersion')
+    if (this.#list === undefined || !isKeepableVersion(version)) {
+      this.#drop('unreadable', 'the list has no decimal resourceVersion, or a very long one')
       return
     }
     if (this.#epoch === 0) {
@@ -233,7 +233,13 @@ export class FollowedCollection implements FollowEvents {
       this.wentBack()
       return
     }
-    for (const change of differenceOf(this.#objects, listed, version)) {
+    const changes = differenceOf(this.#objects, listed, version)
+    const [first] = changes
+    if (first !== undefined && isAtLeast(this.#version, first.resourceVersion)) {
+      this.#drop('went-back', 'a list has changes that are older than what was known')
+      return
+    }
+    for (const change of changes) {
       const { type, resourceVersion, object } = change
       this.#apply(type, type === 'DELETED' ? this.#at(object, resourceVersion) : object)
     }
@@ -265,6 +271,10 @@ export class FollowedCollection implements FollowEvents {
   onVersion(version: string): void {
     if (this.#isDropped) return
     this.#heardMs = this.#deps.clock.monotonic()
+    if (!isKeepableVersion(version)) {
+      this.#drop('unreadable', 'a bookmark has no decimal resourceVersion, or a very long one')
+      return
+    }
     if (isAtLeast(this.#version, version)) return
     this.#version = version
     this.#flushSoon()

@@ -27,7 +27,7 @@ export interface Facts extends SelectedValues {
   /** Never ''. */
   readonly name: string
   readonly uid: string
-  /** Decimal. */
+  /** Decimal, of at most MAX_VERSION_DIGITS. */
   readonly resourceVersion: string
   readonly labels: Labels
 }
@@ -56,6 +56,14 @@ export interface BookmarkFacts {
 
 export const NO_LABELS: Labels = Object.freeze({})
 export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
+
+/** Of 2^128-1, the highest that Kubernetes' conformance allows (KEP-5504): to count with much longer ones takes more than linear time. */
+export const MAX_VERSION_DIGITS = 39
+
+/** Whether this is the version of an object, a list or a bookmark that may be kept. */
+export function isKeepableVersion(version: string): boolean {
+  return version.length <= MAX_VERSION_DIGITS && isResourceVersion(version)
+}
 
 /** Keys that are looked for in a map. */
 interface Wanted {
@@ -187,7 +195,7 @@ export class FactsReader {
 
   #resourceVersion(json: Buffer): string {
     const version = this.#text(json, VERSION)
-    if (!isResourceVersion(version)) throw malformed('an object has no decimal resourceVersion')
+    if (!isKeepableVersion(version)) throw malformed('an object has no decimal resourceVersion, or a very long one')
     return version
   }
 
