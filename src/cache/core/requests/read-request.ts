@@ -90,6 +90,8 @@ const PRETTY_AGENTS = ['curl', 'Wget', 'Mozilla/5.0']
 export function readRequestOf(info: RequestInfo, target: string, head: ReadHead): ReadRequest | PassReason {
   const queryAt = target.indexOf('?')
   const path = queryAt < 0 ? target : target.slice(0, queryAt)
+  // The core group has no other path than /api: `/apis//v1/pods` is none that kube-apiserver knows.
+  if ((info.apiPrefix === 'api') !== (info.apiGroup === '')) return 'parameters'
   if (head.method !== 'GET' || info.subresource !== '' || path !== pathOf(info)) return 'parameters'
   if (!isPlainJson(head)) return 'encoding'
   const options = optionsOf(queryAt < 0 ? '' : target.slice(queryAt + 1))
