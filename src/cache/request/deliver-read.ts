@@ -6,6 +6,7 @@ import { type ListFrame, listFrame, listItem, objectBody } from '../core/bytes/a
 import type { JsonForm } from '../core/bytes/json-form.ts'
 import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
+import { patienceMs } from './patience.ts'
 import { pieceOf } from './pieces.ts'
 
 /** Sends an answer whose length is known. */
@@ -30,11 +31,19 @@ function deliver(length: number, parts: () => Iterator<Buffer>, hit: () => void)
   return (permit) => {
     hit()
     const rest = parts()
+    let isOver = false
+    let timer: NodeJS.Timeout | undefined
     const source: AnswerSource = {
       next: () => pieceOf(() => rest.next().value) ?? 'end',
-      over: () => rest.return?.(),
+      over: () => {
+        isOver = true
+        clearTimeout(timer)
+        rest.return?.()
+      },
     }
-    new OwnAnswer(permit, source).begin(['content-type', 'application/json', 'content-length', String(length)])
+    const answer = new OwnAnswer(permit, source)
+    answer.begin(['content-type', 'application/json', 'content-length', String(length)])
+    if (!isOver) timer = setTimeout(() => answer.abort(), patienceMs(length)).unref()
     return Promise.resolve(undefined)
   }
 }

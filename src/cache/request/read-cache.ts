@@ -16,6 +16,7 @@ import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedCollections } from '../state/cached-collections.ts'
 import { deliverList, deliverObject } from './deliver-read.ts'
 import type { OpenWatches } from './open-watches.ts'
+import { memoryFor } from './patience.ts'
 import { rightTo } from './rights.ts'
 import { type Selects, selectionOf } from './selection.ts'
 import { WatchAnswer, type WatchStart } from './watch-answer.ts'
@@ -117,7 +118,11 @@ export class ReadCacheFilter implements RequestFilter {
       const object = collection.get(namespace, decision.info.name)
       if (object === undefined) return 'missing'
       decision.deliver = deliverObject(object, hit)
-    } else decision.deliver = deliverList(collection, collection.select(namespace, selects ?? ALL), hit)
+    } else {
+      const objects = collection.select(namespace, selects ?? ALL)
+      if (!decision.exchange.takeMemory(memoryFor(objects))) return 'memory'
+      decision.deliver = deliverList(collection, objects, hit)
+    }
     return undefined
   }
 
@@ -135,11 +140,14 @@ export class ReadCacheFilter implements RequestFilter {
     const { history } = collection
     const from = initial === undefined ? history.behind(after) : history.end
     if (from === undefined) return 'history'
-    const { clock, random } = decision.exchange.gw
+    const { exchange } = decision
+    const objects = initial === undefined ? undefined : collection.select(namespace, selects)
+    if (objects !== undefined && !exchange.takeMemory(memoryFor(objects))) return 'memory'
+    const { clock, random } = exchange.gw
     const seconds = timeoutSeconds > 0 ? timeoutSeconds : LEAST_WATCH_SECONDS * (1 + random())
     const start: WatchStart = {
       selects,
-      initial: initial === undefined ? undefined : collection.select(namespace, selects),
+      initial: objects,
       version: initial === undefined ? after : collection.version,
       from,
       bookmarks,

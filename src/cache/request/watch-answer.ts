@@ -1,5 +1,5 @@
-// One watch that is answered from what is kept: its state first if it asks for it, then each change as soon as the client takes it. It keeps a
-// place in the history and nothing of its own, so a slow client costs nothing, and ends when it is too far behind.
+// One watch that is answered from what is kept: its state first if it asks for it, then each change as soon as the client takes it. Once that
+// is sent it keeps a place in the history and nothing of its own, so a slow client costs nothing, and ends when it is too far behind.
 
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { type AnswerSource, OwnAnswer } from '../../gateway/request/exchange/own-answer.ts'
@@ -7,6 +7,7 @@ import { compareResourceVersions } from '../../kube/core/objects/resource-versio
 import { type EventType, eventLine } from '../core/bytes/answers.ts'
 import type { CachedCollection, CollectionWatcher } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
+import { memoryFor, patienceMs } from './patience.ts'
 import { pieceOf } from './pieces.ts'
 import type { Selects } from './selection.ts'
 
@@ -47,6 +48,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   #markedMs: number
   #markDue = false
   #movedMs: number
+  readonly #stateEndsMs: number
 
   constructor(permit: Permit, collection: CachedCollection, start: WatchStart, left: (watch: WatchAnswer) => void) {
     this.#permit = permit
@@ -59,6 +61,8 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
     this.#marked = start.version
     this.#markedMs = permit.exchange.monotonicMs
     this.#movedMs = permit.exchange.monotonicMs
+    const bytes = this.#initial.reduce((sum, object) => sum + object.bytes, 0)
+    this.#stateEndsMs = permit.exchange.monotonicMs + patienceMs(bytes)
     this.#answer = new OwnAnswer(permit, this)
   }
 
@@ -84,7 +88,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   tick(nowMs: number): void {
     const { history } = this.#collection
     const isBehind = this.#begun && history.bytesFrom(this.#next, MOST_BEHIND_BYTES) > MOST_BEHIND_BYTES
-    const isStalled = !this.#begun && nowMs - this.#movedMs > STALLED_MS
+    const isStalled = !this.#begun && (nowMs - this.#movedMs > STALLED_MS || nowMs > this.#stateEndsMs)
     if (nowMs >= this.#start.endsMs || isBehind || isStalled || !history.has(this.#next)) {
       if (this.#isIdle) this.#mark()
       this.end()
@@ -117,6 +121,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
       const piece = pieceOf(() => this.#nextInitial())
       if (piece !== undefined) return piece
       this.#begun = true
+      this.#permit.exchange.giveMemory(memoryFor(this.#initial))
       this.#initial = []
       if (this.#start.bookmarks) return this.#bookmark(this.#start.version, true)
     }

@@ -27,6 +27,8 @@ export type PassReason =
   | 'unproved'
   /** A GET of what is not there. */
   | 'missing'
+  /** The caller's share of the memory for answers is in use. */
+  | 'memory'
   /** The cluster cannot be followed for too long. */
   | 'stale'
   /** The resource is not kept at the moment. */

@@ -203,6 +203,16 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.buffered
   }
 
+  /** For what an answer of the gateway's own keeps, until `giveMemory` or the end. @returns whether the sender has room for it */
+  takeMemory(bytes: number): boolean {
+    return this.#ensureBuffered().take(bytes)
+  }
+
+  /** @param bytes at most as many as were taken */
+  giveMemory(bytes: number): void {
+    if (this.phase !== 'over') this.buffered?.give(bytes)
+  }
+
   /** Charges a large head. Undefined = it fits. */
   bufferHead(): Refusal | undefined {
     const { bytes } = this.head
