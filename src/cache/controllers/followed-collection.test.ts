@@ -38,17 +38,20 @@ function scene(maxBytes = MUCH) {
     },
   )
   const keep = (bytes: Buffer): JsonObject => choice.transform?.({}, bytes) ?? assert.fail()
+  const page = (list: object, version: number | string): void => {
+    const kept = (choice.raw?.itemsOf(Buffer.from(JSON.stringify(list))) ?? []).map(keep)
+    events?.onPage?.(kept, true)
+    events?.onReplace(kept)
+    events?.onVersion?.(String(version))
+  }
   return {
     collection,
     news,
     drops,
+    page,
     list(version: number | string, ...pods: readonly object[]): void {
       const metadata = { resourceVersion: String(version) }
-      const page = Buffer.from(JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata, items: pods }))
-      const kept = (choice.raw?.itemsOf(page) ?? []).map(keep)
-      events?.onPage?.(kept, true)
-      events?.onReplace(kept)
-      events?.onVersion?.(String(version))
+      page({ kind: 'PodList', apiVersion: 'v1', metadata, items: pods }, version)
     },
     event(type: 'ADDED' | 'MODIFIED' | 'DELETED', one: object): void {
       const object = { kind: 'Pod', apiVersion: 'v1', ...one }
@@ -162,6 +165,22 @@ test('versions that are no numbers, or have more digits than any that Kubernetes
     run(one)
     await settled()
     assert.deepEqual([one.drops, told(one.news).slice(1)], [['unreadable'], ['gone']])
+  }
+})
+
+test('a list of another kind, version or form than the one before begins it again', () => {
+  const items = [{ kind: 'Pod', apiVersion: 'v1', ...pod('x', 5) }]
+  const metadata = { resourceVersion: '20' }
+  for (const changed of [
+    { apiVersion: 'v1', items, kind: 'PodList', metadata },
+    { kind: 'PodList', apiVersion: 'v2', metadata, items },
+    { kind: 'List', apiVersion: 'v1', metadata, items },
+  ]) {
+    const { list, page, drops, news, collection } = scene()
+    list(10, pod('x', 5))
+    page(changed, 20)
+    collection.tellAll()
+    assert.deepEqual([drops, told(news).at(-1)], [['unreadable'], 'gone'])
   }
 })
 

@@ -12,7 +12,13 @@ import { malformed } from '../core/bytes/malformed.ts'
 import { FactsReader, isKeepableVersion } from '../core/bytes/object-facts.ts'
 import { type ListFacts, ListSplitter } from '../core/bytes/split-list.ts'
 import { readEvent } from '../core/bytes/watch-event.ts'
-import type { CollectionChange, CollectionId, CollectionNews, ObjectRecord } from '../core/changes/collection.ts'
+import type {
+  CollectionChange,
+  CollectionId,
+  CollectionNews,
+  CollectionReset,
+  ObjectRecord,
+} from '../core/changes/collection.ts'
 import { resourceLabel } from '../core/changes/collection.ts'
 import { differenceOf } from '../core/changes/difference.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
@@ -55,6 +61,8 @@ export class FollowedCollection implements FollowEvents {
   /** Objects of the list that is being read, which are new. */
   #listing: ObjectRecord[] = []
   #list: ListFacts | undefined
+  /** What the threads have been told that its lists are like. */
+  #frame = ''
   #version = ''
   #bookmark: Uint8Array | undefined
   #newBookmark = false
@@ -233,6 +241,11 @@ export class FollowedCollection implements FollowEvents {
       this.wentBack()
       return
     }
+    if (JSON.stringify(frameOf(this.#list)) !== this.#frame) {
+      // Threads have the old ones, and objects that are kept may lack what the new form needs.
+      this.#drop('unreadable', 'the kind, the version or the form of its lists has changed')
+      return
+    }
     const changes = differenceOf(this.#objects, listed, version)
     const [first] = changes
     if (first !== undefined && isAtLeast(this.#version, first.resourceVersion)) {
@@ -355,7 +368,8 @@ export class FollowedCollection implements FollowEvents {
   }
 
   #reset(): void {
-    const { kind = '', apiVersion = '', form = 'sorted' } = this.#list ?? {}
+    const { list, form } = frameOf(this.#list)
+    this.#frame = JSON.stringify({ list, form })
     this.#segments.takeNews()
     this.#newBookmark = false
     this.#deps.publish({
@@ -363,7 +377,7 @@ export class FollowedCollection implements FollowEvents {
       collection: this.id,
       epoch: this.#epoch,
       number: this.#number,
-      list: { kind, apiVersion },
+      list,
       form,
       resourceVersion: this.#version,
       bookmark: this.#bookmark,
@@ -397,6 +411,11 @@ export class FollowedCollection implements FollowEvents {
     void this.#following.stop()
     this.#deps.dropped(reason, message)
   }
+}
+
+function frameOf(facts: ListFacts | undefined): Pick<CollectionReset, 'list' | 'form'> {
+  const { kind = '', apiVersion = '', form = 'sorted' } = facts ?? {}
+  return { list: { kind, apiVersion }, form }
 }
 
 const NOTHING: ObjectRecord = Object.freeze({
