@@ -7,7 +7,7 @@ import type { JsonForm } from '../core/bytes/json-form.ts'
 import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
 import { patienceMs } from './patience.ts'
-import { pieceOf } from './pieces.ts'
+import { Pieces } from './pieces.ts'
 
 /** Sends an answer whose length is known. */
 type Deliver = (permit: Permit) => Promise<undefined>
@@ -31,10 +31,11 @@ function deliver(length: number, parts: () => Iterator<Buffer>, hit: () => void)
   return (permit) => {
     hit()
     const rest = parts()
+    const pieces = new Pieces()
     let isOver = false
     let timer: NodeJS.Timeout | undefined
     const source: AnswerSource = {
-      next: () => pieceOf(() => rest.next().value) ?? 'end',
+      next: () => pieces.next(() => rest.next().value) ?? 'end',
       over: () => {
         isOver = true
         clearTimeout(timer)

@@ -7,20 +7,24 @@ import type { Decision, Permit } from '../../gateway/request/exchange/decision.t
 import { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import type { Gateway } from '../../gateway/request/exchange/gateway.ts'
 import { ThreadShares } from '../../gateway/state/thread-shares.ts'
-import type { HeaderList, Peer, QueueMeter, Stream } from '../../kit/api/stream.ts'
+import { ANSWER_WATER_BYTES, type HeaderList, type Peer, type QueueMeter, type Stream } from '../../kit/api/stream.ts'
 import { addressCharge } from '../../kit/core/shares/charge.ts'
 import { FactsReader } from '../core/bytes/object-facts.ts'
-import type { CollectionReset } from '../core/changes/collection.ts'
+import type { CollectionReset, CollectionUpdate } from '../core/changes/collection.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
 import { CachedCollections } from '../state/cached-collections.ts'
 import { OpenWatches } from './open-watches.ts'
 import { PATIENCE_MS, patienceMs } from './patience.ts'
+import { PIECE_BYTES } from './pieces.ts'
 import { ReadCacheFilter } from './read-cache.ts'
+import { STALLED_MS } from './watch-answer.ts'
 
 const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
 const READER = new FactsReader(selectableFields({ ...ID, namespaced: true }).kept)
 const COUNT = 1000
 const NOTE = 'n'.repeat(1000)
+
+const LARGE = 'n'.repeat(1024 * 1024)
 
 function pods(): CollectionReset {
   const texts = Array.from({ length: COUNT }, (_, at) => {
@@ -55,6 +59,29 @@ function pods(): CollectionReset {
   }
 }
 
+/** One pod is changed. */
+function change({ objects }: CollectionReset, note: string): CollectionUpdate {
+  const [{ facts } = assert.fail()] = objects
+  const { name, namespace, uid } = facts
+  const metadata = { name, namespace, uid, resourceVersion: String(COUNT + 1), annotations: { note } }
+  const text = Buffer.from(JSON.stringify({ kind: 'Pod', apiVersion: 'v1', metadata }))
+  const memory = new SharedArrayBuffer(text.length)
+  Buffer.from(memory).set(text)
+  return {
+    type: 'update',
+    collection: ID,
+    epoch: 1,
+    number: 1,
+    resourceVersion: String(COUNT + 1),
+    changes: [{ type: 'MODIFIED', object: { facts: READER.read(text), segment: 2, offset: 0, length: text.length } }],
+    moved: [],
+    segments: [{ id: 2, memory }],
+    dropped: [],
+    bookmark: undefined,
+    followed: true,
+  }
+}
+
 /** A client that takes nothing until it is told. */
 class SlowClient implements Stream {
   queued = 0
@@ -81,7 +108,7 @@ class SlowClient implements Stream {
 }
 
 /** @param maxBufferedBytes 0 = unlimited */
-async function ask(target: string, maxBufferedBytes = 0) {
+async function ask(target: string, maxBufferedBytes = 0, last = '') {
   let nowMs = 0
   const clock = { now: () => nowMs, monotonic: () => nowMs }
   const collections = new CachedCollections(
@@ -90,7 +117,9 @@ async function ask(target: string, maxBufferedBytes = 0) {
     () => undefined,
     () => undefined,
   )
-  collections.apply(pods())
+  const all = pods()
+  collections.apply(all)
+  if (last !== '') collections.apply(change(all, last))
   const watches = new OpenWatches(clock.monotonic)
   const counted: string[] = []
   const filter = new ReadCacheFilter({
@@ -203,4 +232,50 @@ test('without room for that it is forwarded', async () => {
     const { exchange, counted, held } = await ask(target, 1024)
     assert.deepEqual([exchange.phase, counted, held()], ['deciding', ['memory'], 0])
   }
+})
+
+test('of a large object little waits, for each client', async () => {
+  for (const target of [LIST, WATCH, `/api/v1/pods?watch=1&resourceVersion=${COUNT}`]) {
+    const { exchange, client, deliver, take } = await ask(target, 8 * MUCH, LARGE)
+    await deliver()
+    let most = 0
+    for (let takes = 0; takes < 300; takes++) {
+      most = Math.max(most, client.queued)
+      take()
+    }
+    assert.ok(most < ANSWER_WATER_BYTES + 2 * PIECE_BYTES, `${most} bytes of ${target}`)
+    assert.equal(exchange.phase, target === LIST ? 'over' : 'answering')
+    for (const line of client.text.trimEnd().split('\n')) assert.doesNotThrow(() => JSON.parse(line))
+  }
+})
+
+test('a watch that has to end in an event ends behind it, or is reset if that is not taken', async () => {
+  for (const takes of [0, 100]) {
+    const { exchange, client, deliver, take, later } = await ask(
+      `/api/v1/pods?watch=1&resourceVersion=${COUNT}&timeoutSeconds=10`,
+      8 * MUCH,
+      LARGE,
+    )
+    await deliver()
+    later(11_000)
+    assert.deepEqual([exchange.phase, client.ended], ['answering', false])
+    for (let taken = 0; taken < takes; taken++) take()
+    later(STALLED_MS + 1)
+    assert.deepEqual([exchange.phase, client.ended, client.wasReset], ['over', takes > 0, takes === 0])
+    if (takes > 0) assert.equal(JSON.parse(client.text).type, 'MODIFIED')
+  }
+})
+
+test('a watch that is to be drained in an event ends behind it', async () => {
+  const { exchange, client, deliver, take } = await ask(
+    `/api/v1/pods?watch=1&resourceVersion=${COUNT}`,
+    8 * MUCH,
+    LARGE,
+  )
+  await deliver()
+  exchange.finish()
+  assert.equal(exchange.phase, 'answering')
+  for (let takes = 0; takes < 100; takes++) take()
+  assert.deepEqual([exchange.phase, client.ended], ['over', true])
+  assert.equal(JSON.parse(client.text).type, 'MODIFIED')
 })

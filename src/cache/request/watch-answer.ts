@@ -8,14 +8,14 @@ import { type EventType, eventLine } from '../core/bytes/answers.ts'
 import type { CachedCollection, CollectionWatcher } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
 import { memoryFor, patienceMs } from './patience.ts'
-import { pieceOf } from './pieces.ts'
+import { PIECE_BYTES, Pieces } from './pieces.ts'
 import type { Selects } from './selection.ts'
 
 /** How far behind a client may be that has its state. */
 export const MOST_BEHIND_BYTES: number = 1024 * 1024
 /** kube-apiserver's own: once a minute. */
 const BOOKMARK_MS = 60_000
-/** A client that takes nothing of its state for this long is ended: that state is kept for it alone. */
+/** A client that takes nothing of its state, or not the rest of the last event, for this long is ended: that is kept for it alone. */
 export const STALLED_MS = 60_000
 const EVENT_HEADS = { ADDED: Buffer.from('{"type":"ADDED","object":'), END: Buffer.from('}\n') }
 
@@ -37,8 +37,9 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   readonly #start: WatchStart
   readonly #answer: OwnAnswer
   readonly #left: (watch: WatchAnswer) => void
+  readonly #pieces = new Pieces()
   #initial: readonly CachedObject[]
-  #sentInitial = 0
+  #initialParts: Iterator<Buffer, undefined>
   /** The state is sent, and its end has been marked. */
   #begun: boolean
   #next: number
@@ -49,6 +50,8 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   #markDue = false
   #movedMs: number
   readonly #stateEndsMs: number
+  /** Since when it should have ended. */
+  #endingMs: number | undefined
 
   constructor(permit: Permit, collection: CachedCollection, start: WatchStart, left: (watch: WatchAnswer) => void) {
     this.#permit = permit
@@ -56,6 +59,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
     this.#start = start
     this.#left = left
     this.#initial = start.initial ?? []
+    this.#initialParts = addedParts(this.#initial)
     this.#begun = start.initial === undefined
     this.#next = start.from
     this.#marked = start.version
@@ -92,6 +96,9 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
     if (nowMs >= this.#start.endsMs || isBehind || isStalled || !history.has(this.#next)) {
       if (this.#isIdle) this.#mark()
       this.end()
+      // In the middle of an event, which the client does not take.
+      this.#endingMs ??= nowMs
+      if (nowMs - this.#endingMs > STALLED_MS) this.#answer.abort()
       return
     }
     if (this.#start.bookmarks && nowMs - this.#markedMs >= BOOKMARK_MS) {
@@ -111,6 +118,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
 
   over(): void {
     this.#initial = []
+    this.#initialParts = addedParts([])
     this.#collection.watchers.delete(this)
     this.#left(this)
   }
@@ -118,15 +126,15 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   next(): Buffer | undefined | 'end' {
     this.#movedMs = this.#permit.exchange.gw.clock.monotonic()
     if (!this.#begun) {
-      const piece = pieceOf(() => this.#nextInitial())
+      const piece = this.#pieces.next(() => this.#initialParts.next().value)
       if (piece !== undefined) return piece
       this.#begun = true
       this.#permit.exchange.giveMemory(memoryFor(this.#initial))
       this.#initial = []
       if (this.#start.bookmarks) return this.#bookmark(this.#start.version, true)
     }
-    if (!this.#collection.history.has(this.#next)) return 'end'
-    return pieceOf(() => this.#nextChange()) ?? this.#dueBookmark()
+    if (!this.#pieces.hasRest && !this.#collection.history.has(this.#next)) return 'end'
+    return this.#pieces.next(() => this.#nextChange()) ?? this.#dueBookmark()
   }
 
   get #isIdle(): boolean {
@@ -137,13 +145,6 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   #mark(): void {
     this.#markDue = true
     this.#answer.proceed()
-  }
-
-  #nextInitial(): Buffer | undefined {
-    const object = this.#initial[this.#sentInitial]
-    if (object === undefined) return undefined
-    this.#sentInitial++
-    return Buffer.concat([EVENT_HEADS.ADDED, object.json, EVENT_HEADS.END])
   }
 
   #nextChange(): Buffer | undefined {
@@ -177,5 +178,17 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
     this.#marked = version
     const type: EventType = 'BOOKMARK'
     return eventLine(type, this.#collection.bookmark.object(version, endsInitial))
+  }
+}
+
+/** A large object is not copied: many clients may have it waiting. */
+function* addedParts(objects: readonly CachedObject[]): Generator<Buffer, undefined> {
+  for (const { json } of objects) {
+    if (json.length <= PIECE_BYTES) yield Buffer.concat([EVENT_HEADS.ADDED, json, EVENT_HEADS.END])
+    else {
+      yield Buffer.concat([EVENT_HEADS.ADDED, json.subarray(0, PIECE_BYTES)])
+      yield json.subarray(PIECE_BYTES)
+      yield EVENT_HEADS.END
+    }
   }
 }

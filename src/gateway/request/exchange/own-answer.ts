@@ -5,7 +5,7 @@ import type { HeaderList, Stream } from '../../../kit/api/stream.ts'
 import { warningValues } from '../../../kit/core/refusal/warning.ts'
 import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
 import { watchStarted } from '../../core/admission/held.ts'
-import { createWatchFrames } from '../../core/request/watch-frames.ts'
+import { createWatchFrames, followWatch } from '../../core/request/watch-frames.ts'
 import { threadScheduler } from '../../io/scheduling/thread-scheduler.ts'
 import type { Permit } from './decision.ts'
 import type { Answering, UpstreamHalf } from './state.ts'
@@ -14,7 +14,7 @@ const EMPTY = Buffer.alloc(0)
 const OK = 200
 
 export interface AnswerSource {
-  /** The next piece; of a watch, whole events. undefined = there is none now: `proceed` asks again. 'end' = that was all. */
+  /** The next piece. undefined = there is none now: `proceed` asks again. 'end' = that was all. */
   next(): Buffer | undefined | 'end'
   /** The answer is over, however it ended. */
   over(): void
@@ -78,14 +78,18 @@ export class OwnAnswer implements UpstreamHalf {
         this.end()
         return
       }
-      this.#write(piece)
+      this.#write(piece, state)
     }
   }
 
-  /** All was sent; a watch ends between two events. */
+  /** All was sent. A watch ends between two events: if it is in one, as soon as that is sent. */
   end(): void {
     if (this.#isOver) return
     const { exchange } = this.#permit
+    if (this.#state?.frames?.atBoundary === false) {
+      this.#state.finishing = true
+      return
+    }
     exchange.client.body(EMPTY, true)
     exchange.end()
     exchange.chargeAnswer()
@@ -104,13 +108,14 @@ export class OwnAnswer implements UpstreamHalf {
     this.#finish()
   }
 
-  #write(piece: Buffer): void {
+  #write(piece: Buffer, { frames, finishing }: Answering): void {
     const { exchange } = this.#permit
     threadScheduler.chargeAnswer(exchange.charge, piece.length)
     exchange.record.responseBytes += piece.length
     exchange.record.audit?.responseBody(piece)
     exchange.client.body(piece, false)
     if (exchange.client.queued > 0) exchange.chargeAnswer()
+    if (frames !== undefined && followWatch(frames, piece) && finishing) this.end()
   }
 
   #finish(): void {
