@@ -14,6 +14,9 @@ interface Selectors {
 }
 
 const ALL: Selects = () => true
+/** Requirements on labels and fields together; a comparison of numbers counts as many, since it takes as long. Each is tested of every object, in one turn of a thread that all users share. */
+export const MOST_REQUIREMENTS = 32
+const COMPARISON_REQUIREMENTS = 8
 
 /** undefined = kube-apiserver has to say what it makes of them. @param namespace '' = all */
 export function selectionOf(
@@ -24,9 +27,18 @@ export function selectionOf(
   const labels = labelSelector === '' ? [] : requirementsOf(labelSelector)
   const fields = fieldSelector === '' ? ALL : fieldsOf(fieldSelector, collection)
   if (labels === undefined || fields === undefined) return undefined
+  // At least as many as there are requirements on fields.
+  const terms = fieldSelector === '' ? 0 : fieldSelector.split(',').length
+  if (costOf(labels) + terms > MOST_REQUIREMENTS) return undefined
   const inside = namespace === '' ? ALL : (object: CachedObject) => object.facts.namespace === namespace
   if (labels.length === 0 && fieldSelector === '') return inside
   return (object) => inside(object) && labelsMatch(labels, object.facts.labels) && fields(object)
+}
+
+function costOf(labels: LabelRequirements): number {
+  return labels.reduce((sum, { operator }) => {
+    return sum + (operator === 'Gt' || operator === 'Lt' ? COMPARISON_REQUIREMENTS : 1)
+  }, 0)
 }
 
 function fieldsOf(text: string, { fields }: CachedCollection): Selects | undefined {
