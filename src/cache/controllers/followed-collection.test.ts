@@ -151,6 +151,23 @@ test('objects that cannot be read, or take too much, end it; nothing is told aft
   assert.deepEqual([large.drops, told(large.news)], [['over-budget'], ['gone']])
 })
 
+test('labels of which each thread keeps more than their JSON count as that', async () => {
+  const labels = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`l${at}`, '']))
+  const labelled = (name: string, version: number): object => {
+    return { metadata: { name, namespace: 'a', uid: name, resourceVersion: String(version), labels } }
+  }
+  const few = scene(4 * 1024 * 1024)
+  few.list(10, labelled('x', 1))
+  for (let version = 11; version < 200; version++) {
+    few.event('MODIFIED', labelled('x', version))
+    await settled()
+  }
+  assert.deepEqual(few.drops, [])
+  const many = scene(4 * 1024 * 1024)
+  many.list(100, ...Array.from({ length: 70 }, (_, at) => labelled(`x${at}`, at + 1)))
+  assert.deepEqual(many.drops, ['over-budget'])
+})
+
 test('versions that are no numbers, or have more digits than any that Kubernetes allows, are not kept', async () => {
   const long = '9'.repeat(40)
   for (const run of [

@@ -9,7 +9,7 @@ import { OBJECT } from '../../kube/core/answers/answer-limits.ts'
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
 import { atVersion } from '../core/bytes/answers.ts'
 import { malformed } from '../core/bytes/malformed.ts'
-import { FactsReader, isKeepableVersion } from '../core/bytes/object-facts.ts'
+import { FactsReader, isKeepableVersion, type ObjectFacts } from '../core/bytes/object-facts.ts'
 import { type ListFacts, ListSplitter } from '../core/bytes/split-list.ts'
 import { readEvent } from '../core/bytes/watch-event.ts'
 import type {
@@ -41,6 +41,9 @@ interface FollowedLimits {
   readonly maxBytes: number
 }
 
+/** About: of facts without any text, and of one label without its text. */
+const FACTS_BYTES = 500
+const LABEL_BYTES = 64
 /** Objects of a page: more than any page that is asked for has. */
 const MOST_OF_A_PAGE = 10_000
 /** What stands in a record's place in the follower. */
@@ -57,6 +60,8 @@ export class FollowedCollection implements FollowEvents {
   readonly #reader: FactsReader
   readonly #segments = new Segments()
   readonly #following: Following
+  /** Of the facts of all objects that the segments have, as each thread keeps them. */
+  #indexBytes = 0
   #objects = new Map<string, ObjectRecord>()
   /** Objects of the list that is being read, which are new. */
   #listing: ObjectRecord[] = []
@@ -198,10 +203,13 @@ export class FollowedCollection implements FollowEvents {
       const before = this.#objects.get(keyOf(facts))
       if (before?.facts.resourceVersion === facts.resourceVersion && before.facts.uid === facts.uid)
         return { record: before }
-      const record = { facts, ...this.#segments.put(bytes ?? Buffer.alloc(0)) }
+      const record = this.#put(facts, bytes ?? Buffer.alloc(0))
       this.#listing.push(record)
-      if (this.#segments.bytes > this.#limits.maxBytes) {
-        this.#drop('over-budget', `its objects take more than ${this.#limits.maxBytes} bytes (maxBytes)`)
+      if (Math.max(this.#segments.bytes, this.#indexBytes) > this.#limits.maxBytes) {
+        this.#drop(
+          'over-budget',
+          `its objects, or their labels and names, take more than ${this.#limits.maxBytes} bytes (maxBytes)`,
+        )
       }
       return { record }
     } catch (error) {
@@ -216,7 +224,7 @@ export class FollowedCollection implements FollowEvents {
     const latest = new Set(_.map(recordOf))
     const old = this.#listing.filter((record) => !latest.has(record))
     this.#listing = this.#listing.filter((record) => latest.has(record))
-    for (const record of old) this.#segments.release(record)
+    for (const record of old) this.#release(record)
   }
 
   onReplace(all: readonly JsonObject[]): void {
@@ -313,9 +321,19 @@ export class FollowedCollection implements FollowEvents {
     this.#changes.push({ type, object })
   }
 
+  #put(facts: ObjectFacts, bytes: Buffer): ObjectRecord {
+    this.#indexBytes += indexBytes(facts)
+    return { facts, ...this.#segments.put(bytes) }
+  }
+
+  #release(record: ObjectRecord): void {
+    this.#indexBytes -= indexBytes(record.facts)
+    this.#segments.release(record)
+  }
+
   #at(record: ObjectRecord, resourceVersion: string): ObjectRecord {
     const { json, facts } = atVersion({ json: this.#segments.read(record), facts: record.facts }, resourceVersion)
-    return { facts, ...this.#segments.put(json) }
+    return this.#put(facts, json)
   }
 
   #flushSoon(): void {
@@ -347,7 +365,7 @@ export class FollowedCollection implements FollowEvents {
       followed: this.#followed,
     })
     this.#newBookmark = false
-    for (const record of this.#released) this.#segments.release(record)
+    for (const record of this.#released) this.#release(record)
     this.#released = []
     this.#wake()
   }
@@ -359,7 +377,7 @@ export class FollowedCollection implements FollowEvents {
     const moved: ObjectRecord[] = []
     for (const [key, record] of this.#objects) {
       if (!sparse.has(record.segment)) continue
-      const at = { facts: record.facts, ...this.#segments.put(this.#segments.read(record)) }
+      const at = this.#put(record.facts, this.#segments.read(record))
       this.#objects.set(key, at)
       this.#released.push(record)
       moved.push(at)
@@ -436,6 +454,14 @@ const NOTHING: ObjectRecord = Object.freeze({
   offset: 0,
   length: 0,
 })
+
+/** About what the facts of an object take in the memory of a thread: many short labels take several times as much as their JSON. */
+function indexBytes({ namespace, name, labels, fields }: ObjectFacts): number {
+  let bytes = FACTS_BYTES + namespace.length + name.length
+  for (const [key, value] of Object.entries(labels)) bytes += LABEL_BYTES + key.length + value.length
+  for (const value of fields) bytes += value.length
+  return bytes
+}
 
 function recordOf(one: JsonObject): ObjectRecord {
   return (one as Kept).record
