@@ -44,7 +44,7 @@ function deliver(length: number, parts: () => Iterator<Buffer>, hit: () => void)
     }
     const answer = new OwnAnswer(permit, source)
     answer.begin(['content-type', 'application/json', 'content-length', String(length)])
-    if (!isOver) timer = setTimeout(() => answer.abort(), patienceMs(length)).unref()
+    if (!isOver) timer = setTimeout(() => answer.drop(), patienceMs(length)).unref()
     return Promise.resolve(undefined)
   }
 }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
+import type { RequestRecord } from '../../gateway/api/request-record.ts'
 import { parseRequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { Decision, Permit } from '../../gateway/request/exchange/decision.ts'
 import { Exchange } from '../../gateway/request/exchange/exchange.ts'
@@ -129,12 +130,14 @@ async function ask(target: string, maxBufferedBytes = 0, last = '') {
   })
   const shares = new ThreadShares({ maxRequestsInflight: 0, maxWatches: 0, maxBufferedBytes, threads: 1 })
   const nothing = (): void => undefined
+  const ended: RequestRecord[] = []
   const gw = {
     clock,
     shares,
     uuid: () => 'id',
     random: () => 0,
-    events: { requestEnded: nothing, responseStarted: nothing, limited: nothing },
+    events: { requestEnded: (record: RequestRecord) => ended.push(record), responseStarted: nothing, limited: nothing },
+    budgets: { cancelledRequests: { spend: nothing }, cancelledLongRunning: { spend: nothing } },
     running: { add: nothing, remove: nothing },
     access: { review: async () => ({ kind: 'allowed' }) },
   } as unknown as Gateway
@@ -163,6 +166,7 @@ async function ask(target: string, maxBufferedBytes = 0, last = '') {
     exchange,
     client,
     counted,
+    ended,
     held: () => shares.buffered.of(exchange.charge).held,
     deliver: async () => void (await decision.deliver?.(decision as unknown as Permit)),
     /** The client takes what waits for it. */
@@ -184,7 +188,7 @@ const MUCH = 1024 * 1024
 test('a list that its client does not take is reset', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
-    const { exchange, client, deliver, held } = await ask(LIST, MUCH)
+    const { exchange, client, deliver, held, ended } = await ask(LIST, MUCH)
     await deliver()
     assert.equal(exchange.phase, 'answering')
     assert.ok(held() - client.queued >= 8 * COUNT, 'the list of its objects is charged')
@@ -192,6 +196,7 @@ test('a list that its client does not take is reset', async () => {
     assert.equal(exchange.phase, 'answering', 'the larger it is the longer it may take')
     mock.timers.tick(patienceMs(COUNT * 2000) - PATIENCE_MS)
     assert.deepEqual([exchange.phase, client.wasReset, held()], ['over', true, 0])
+    assert.equal(ended[0]?.aborted, 'client')
   } finally {
     mock.timers.reset()
   }

@@ -98,7 +98,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
       this.end()
       // In the middle of an event, which the client does not take.
       this.#endingMs ??= nowMs
-      if (nowMs - this.#endingMs > STALLED_MS) this.#answer.abort()
+      if (nowMs - this.#endingMs > STALLED_MS) this.#answer.drop()
       return
     }
     if (this.#start.bookmarks && nowMs - this.#markedMs >= BOOKMARK_MS) {

@@ -95,9 +95,9 @@ export class OwnAnswer implements UpstreamHalf {
     exchange.chargeAnswer()
   }
 
-  /** Not all can be sent. */
-  abort(): void {
-    if (!this.#isOver) this.#permit.exchange.abort()
+  /** Its client does not take it: counted as any other answer that is dropped for that. */
+  drop(): void {
+    if (!this.#isOver) this.#permit.exchange.dropAnswer()
   }
 
   cancel(): void {
