@@ -6,7 +6,7 @@ import { SILENT } from '../../kit/api/ports.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import type { FollowChoice, FollowEvents } from '../../kube/api/object-client.ts'
 import type { CollectionNews, ObjectRecord } from '../core/changes/collection.ts'
-import { FollowedCollection } from './followed-collection.ts'
+import { FollowedCollection, MAX_BOOKMARK_BYTES } from './followed-collection.ts'
 
 const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
 const MUCH = 10 * 1024 * 1024
@@ -59,6 +59,8 @@ function scene(maxBytes = MUCH) {
       events?.onChange(type, kept)
       events?.onVersion?.(String(Object(Object(one).metadata).resourceVersion))
     },
+    rawBookmark: (object: object): void =>
+      choice.raw?.onBookmark(Buffer.from(JSON.stringify({ type: 'BOOKMARK', object }))),
     bookmark: (version: number | string): void => events?.onVersion?.(String(version)),
     state: (followed: boolean): void => events?.onState(followed, ''),
   }
@@ -166,6 +168,22 @@ test('labels of which each thread keeps more than their JSON count as that', asy
   const many = scene(4 * 1024 * 1024)
   many.list(100, ...Array.from({ length: 70 }, (_, at) => labelled(`x${at}`, at + 1)))
   assert.deepEqual(many.drops, ['over-budget'])
+})
+
+test('the first bookmark is the template of all, unless it is large', () => {
+  const { list, rawBookmark, news, collection } = scene()
+  list(10, pod('x', 5))
+  const metadata = { resourceVersion: '11' }
+  rawBookmark({ kind: 'Pod', apiVersion: 'v1', metadata, spec: { note: 'n'.repeat(MAX_BOOKMARK_BYTES) } })
+  rawBookmark({ kind: 'Pod', apiVersion: 'v1', metadata, spec: {} })
+  rawBookmark({ kind: 'Pod', apiVersion: 'v1', metadata })
+  collection.tellAll()
+  const reset = news.at(-1)
+  assert.ok(reset?.type === 'reset')
+  assert.equal(
+    String(Buffer.from(reset.bookmark ?? [])),
+    '{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"11"},"spec":{}}',
+  )
 })
 
 test('versions that are no numbers, or have more digits than any that Kubernetes allows, are not kept', async () => {

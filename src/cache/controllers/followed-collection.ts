@@ -41,6 +41,8 @@ interface FollowedLimits {
   readonly maxBytes: number
 }
 
+/** A larger one is no template: each watch gets one a minute. Those of kube-apiserver have some hundred bytes. */
+export const MAX_BOOKMARK_BYTES: number = 4 * 1024
 /** About: of facts without any text, and of one label without its text. */
 const FACTS_BYTES = 500
 const LABEL_BYTES = 64
@@ -181,6 +183,7 @@ export class FollowedCollection implements FollowEvents {
       onBookmark: (event) => {
         try {
           const { object } = readEvent(event)
+          if (object.length > MAX_BOOKMARK_BYTES) return
           this.#reader.readBookmark(object)
           if (this.#bookmark === undefined) this.#newBookmark = true
           this.#bookmark ??= new Uint8Array(object)
