@@ -56,7 +56,7 @@ function reset(...objects: readonly ReturnType<typeof record>[]): CollectionRese
 function update(
   number: number,
   version: number,
-  ...changes: readonly [CollectionChange['type'], ReturnType<typeof record>][]
+  ...changes: readonly (readonly [CollectionChange['type'], ReturnType<typeof record>])[]
 ): CollectionUpdate {
   return {
     type: 'update',
@@ -84,6 +84,26 @@ test('objects are in the order of the bytes of their keys, also after changes', 
   assert.deepEqual(names(collection.select('a-b', ALL)), ['a-b/x'])
   assert.equal(collection.get('a', 'b'), undefined)
   assert.equal(collection.get('a', 'aa')?.facts.resourceVersion, '11')
+})
+
+test('many changes at once leave what the same changes do one by one', () => {
+  const start = reset(...Array.from({ length: 500 }, (_, at) => record(`a${at}`, at + 1)))
+  const changes = Array.from({ length: 1500 }, (_, at) => {
+    const name = `a${(at * 7919) % 1000}`
+    const type: CollectionChange['type'] = at % 3 === 0 ? 'DELETED' : 'MODIFIED'
+    return [type, record(name, 1000 + at)] as const
+  })
+  const together = new CachedCollection(start, 0)
+  together.update(update(1, 3000, ...changes), 0)
+  const apart = new CachedCollection(start, 0)
+  for (const [at, change] of changes.entries()) apart.update(update(at + 1, 1000 + at, change), 0)
+  const shown = (collection: CachedCollection) => [
+    collection.bytes,
+    collection.size,
+    collection.select('', ALL).map(({ key, facts }) => `${key}@${facts.resourceVersion}`),
+  ]
+  assert.deepEqual(shown(together), shown(apart))
+  assert.equal(together.get('a', 'a1'), together.select('', ALL)[1])
 })
 
 test('a selection that is left deletes the previous object, at the version of the change', () => {

@@ -29,6 +29,9 @@ interface Waiting {
   readonly done: (reached: boolean) => void
 }
 
+/** Changes that are inserted one by one: each moves all that are behind it. After more all are sorted again. */
+const MOST_INSERTED = 256
+
 export class CachedCollection {
   readonly id: CollectionId
   readonly epoch: number
@@ -144,7 +147,9 @@ export class CachedCollection {
   update(news: CollectionUpdate, nowMs: number): void {
     this.number = news.number
     this.#take(news.segments)
-    for (const { type, object } of news.changes) this.#change(type, object, nowMs)
+    const isBulk = news.changes.length > MOST_INSERTED
+    for (const { type, object } of news.changes) this.#change(type, object, nowMs, isBulk)
+    if (isBulk) this.#sortAgain()
     for (const { facts, segment, offset } of news.moved) {
       const there = this.#segments.get(segment)
       const one = this.#objects.get(objectKey(facts.namespace, facts.name))
@@ -185,18 +190,40 @@ export class CachedCollection {
     return object
   }
 
-  #change(type: CachedChange['type'], record: ObjectRecord, nowMs: number): void {
+  /** @param isBulk `#sortAgain` follows */
+  #change(type: CachedChange['type'], record: ObjectRecord, nowMs: number, isBulk: boolean): void {
     const key = objectKey(record.facts.namespace, record.facts.name)
     const before = this.#objects.get(key)
     const object = this.#put(record)
-    const at = this.#indexOf(key)
     if (type === 'DELETED') {
       this.#objects.delete(key)
       this.#bytes -= object.bytes
-      if (before !== undefined) this.#sorted.splice(at, 1)
-    } else if (before === undefined) this.#sorted.splice(at, 0, object)
-    else this.#sorted[at] = object
+    }
+    if (!isBulk) this.#insert(key, type === 'DELETED' ? undefined : object, before !== undefined)
     this.history.add(new CachedChange(type, object, before, nowMs))
+  }
+
+  /** @param object undefined = it is gone @param was it has a place */
+  #insert(key: string, object: CachedObject | undefined, was: boolean): void {
+    const at = this.#indexOf(key)
+    if (object === undefined) {
+      if (was) this.#sorted.splice(at, 1)
+    } else if (was) this.#sorted[at] = object
+    else this.#sorted.splice(at, 0, object)
+  }
+
+  /** After any number of changes: what was there is still in order, so that it is compared about once. */
+  #sortAgain(): void {
+    const rest = new Map(this.#objects)
+    const sorted: CachedObject[] = []
+    for (const { key } of this.#sorted) {
+      const object = rest.get(key)
+      if (object === undefined) continue
+      rest.delete(key)
+      sorted.push(object)
+    }
+    for (const object of rest.values()) sorted.push(object)
+    this.#sorted = sorted.sort((a, b) => compareKeys(a.key, b.key))
   }
 
   /** Index of the first whose key is not in front of this one. */
