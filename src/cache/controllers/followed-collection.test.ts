@@ -186,7 +186,7 @@ test('the first bookmark is the template of all, unless it is large', () => {
   )
 })
 
-test('versions that are no numbers, or have more digits than any that Kubernetes allows, are not kept', async () => {
+test('versions that are not numbers, or have more digits than any that Kubernetes allows, are not kept', async () => {
   const long = '9'.repeat(40)
   for (const run of [
     ({ list }: ReturnType<typeof scene>) => list(long, pod('x', 5)),

@@ -41,7 +41,7 @@ interface FollowedLimits {
   readonly maxBytes: number
 }
 
-/** A larger one is no template: each watch gets one a minute. Those of kube-apiserver have some hundred bytes. */
+/** A larger one is not used as a template: each watch gets one a minute. Those of kube-apiserver have some hundred bytes. */
 export const MAX_BOOKMARK_BYTES: number = 4 * 1024
 /** About: of facts without any text, and of one label without its text. */
 const FACTS_BYTES = 500
@@ -62,7 +62,7 @@ export class FollowedCollection implements FollowEvents {
   readonly #reader: FactsReader
   readonly #segments = new Segments()
   readonly #following: Following
-  /** Of the facts of all objects that the segments have, as each thread keeps them. */
+  /** Memory in each thread for the facts of all objects that the segments have. */
   #indexBytes = 0
   #objects = new Map<string, ObjectRecord>()
   /** Objects of the list that is being read, which are new. */

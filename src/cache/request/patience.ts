@@ -7,7 +7,7 @@ import type { CachedObject } from '../state/cached-object.ts'
 export const PATIENCE_MS = 60_000
 /** For each MiB of it, one second more. */
 const BYTES_PER_MS = 1024 * 1.024
-/** Of one object in the list of those that are sent. */
+/** An object in the list of those that are sent. */
 const REFERENCE_BYTES = 8
 
 /** How long a client may take for an answer of so many bytes. */

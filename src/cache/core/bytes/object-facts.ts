@@ -57,7 +57,7 @@ export interface BookmarkFacts {
 export const NO_LABELS: Labels = Object.freeze({})
 export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
 
-/** Of 2^128-1, the highest that Kubernetes' conformance allows (KEP-5504): to count with much longer ones takes more than linear time. */
+/** As many as 2^128-1 has, the highest that Kubernetes' conformance allows (KEP-5504): to count with much longer ones takes more than linear time. */
 export const MAX_VERSION_DIGITS = 39
 
 /** Whether this is the version of an object, a list or a bookmark that may be kept. */

@@ -55,7 +55,7 @@ export function differenceOf<T extends Versioned>(
 
 /** Versions that nothing has. The list may use any number of them one after the other, so each run is walked through once. */
 class UnusedVersions {
-  /** Of each that is used, a lower one, such that all between them are used too. By their text: V8 looks at 64 bits of a bigint. */
+  /** For each that is used a lower one, such that all between them are used too. By their text: V8 looks at 64 bits of a bigint. */
   readonly #lower = new Map<string, bigint>()
 
   use(version: bigint): void {
