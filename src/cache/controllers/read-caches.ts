@@ -3,6 +3,7 @@
 import type { CompiledCachedResource, CompiledCluster } from '../../gateway/core/cluster/compiled-cluster.ts'
 import type { CallsAs } from '../../gateway/io/upstream/kube-client.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
+import { Penalties, type PenaltyScale } from '../../kit/core/penalties/penalties.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import {
   type CollectionId,
@@ -17,12 +18,16 @@ import { FreshnessProofs } from './freshness.ts'
 /** The user that the gateway reads as: deploy/rbac/read-cache.yaml grants it that. */
 export const CACHE_USER = 'portcullis-cache'
 
-/** How long what could not be kept is left alone. */
-const RETRY_MS: Readonly<Record<CacheDropReason, number>> = {
-  'over-budget': 300_000,
-  unreadable: 60_000,
-  'went-back': 1_000,
+/** How long a resource that could not be kept is left alone: longer each time, since each attempt lists all of it. */
+const LEFT_ALONE: Readonly<Record<CacheDropReason, PenaltyScale>> = {
+  'over-budget': { firstMs: 300_000, growth: 1, longestMs: 300_000 },
+  unreadable: { firstMs: 60_000, growth: 2, longestMs: 600_000 },
+  'went-back': { firstMs: 1_000, growth: 4, longestMs: 300_000 },
 }
+/** Half an hour after the last failure it begins with the first of these times again. */
+const FORGOTTEN_MS = 1_800_000
+/** Resources whose failures are remembered: more than a gateway follows. */
+const MOST_REMEMBERED = 10_000
 
 export interface CacheGauges {
   set(id: CollectionId, objects: number, bytes: number, ageMs: number): void
@@ -59,6 +64,7 @@ export class ReadCaches {
   readonly #deps: ReadCachesDeps
   readonly #kept = new Map<string, Kept>()
   readonly #ending = new Set<Promise<unknown>>()
+  readonly #failures = new Penalties(FORGOTTEN_MS, MOST_REMEMBERED)
 
   constructor(deps: ReadCachesDeps) {
     this.#deps = deps
@@ -156,7 +162,9 @@ export class ReadCaches {
   #dropped(kept: Kept, reason: CacheDropReason, message: string): void {
     kept.collection = undefined
     kept.message = message
-    kept.retry = setTimeout(() => this.#follow(kept), RETRY_MS[reason])
+    const nowMs = this.#deps.clock.monotonic()
+    const forMs = this.#failures.charge(collectionKey(kept.id), 1, LEFT_ALONE[reason], nowMs)
+    kept.retry = setTimeout(() => this.#follow(kept), forMs)
     kept.retry.unref()
   }
 
