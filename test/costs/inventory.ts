@@ -31,6 +31,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/cache/core/bytes/split-list.ts': row('list for the cache, JSON'),
   'src/cache/core/fields/selectable-fields.ts': notInput(CONSTANT),
   'src/cache/core/requests/read-request.ts': row('read for the cache'),
+  'src/cache/request/selection.ts': row('selectors of a read for the cache'),
   'src/insight/admin/dashboard/answers.ts': row('query of a tap'),
   'src/insight/admin/dashboard/assets.ts': row('Accept'),
   'src/insight/admin/dashboard/sessions.ts': row('cookies'),

@@ -10,7 +10,7 @@ import type { KubeClient } from '../../kube/io/client.ts'
 import { Started } from '../../process/components/component.ts'
 import { type CacheGauges, ReadCaches } from '../controllers/read-caches.ts'
 import { type CollectionId, resourceLabel } from '../core/changes/collection.ts'
-import { CACHE_AGE, CACHE_BYTES, CACHE_OBJECTS } from '../metrics/descriptors.ts'
+import { CACHE_AGE, CACHE_BYTES, CACHE_OBJECTS, CACHE_REQUESTS, CACHE_WATCHERS } from '../metrics/descriptors.ts'
 import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS_ASKED } from './topics.ts'
 
 interface CacheDeps {
@@ -71,6 +71,8 @@ function startReadCaches({ clusters, onApplied, clientOf, metrics, topics, clock
 }
 
 function gaugesOf({ families }: Pick<GatewayMetrics, 'families'>): CacheGauges {
+  // The threads count these: they are in /metrics before there is anything to count.
+  for (const counted of [CACHE_REQUESTS, CACHE_WATCHERS]) families.of<readonly string[]>(counted)
   const objects = families.of(CACHE_OBJECTS)
   const bytes = families.of(CACHE_BYTES)
   const age = families.of(CACHE_AGE)

@@ -14,7 +14,10 @@ interface Selectors {
 }
 
 const ALL: Selects = () => true
-/** Requirements on labels and fields together; a comparison of numbers counts as many, since it takes as long. Each is tested of every object, in one turn of a thread that all users share. */
+/**
+ * Requirements on labels and fields together; a comparison of numbers counts as many, since it takes as long. Each is tested of every object, in one
+ * turn of a thread that all users share.
+ */
 export const MOST_REQUIREMENTS = 32
 const COMPARISON_REQUIREMENTS = 8
 

@@ -1,6 +1,9 @@
 // The request line's target, and what is read of its query before anything else is known.
 
+import { selectableFields } from '../../../src/cache/core/fields/selectable-fields.ts'
 import { readRequestOf } from '../../../src/cache/core/requests/read-request.ts'
+import { selectionOf } from '../../../src/cache/request/selection.ts'
+import type { CachedCollection } from '../../../src/cache/state/cached-collection.ts'
 import { readListQuery } from '../../../src/gateway/core/request/list-options.ts'
 import {
   MAX_TARGET_LENGTH,
@@ -28,6 +31,9 @@ const PARAMETERS = [
 ]
 const HEAD = { method: 'GET', accept: 'application/json', userAgent: 'a' }
 const PODS = podsInfo()
+const KEPT = {
+  fields: selectableFields({ group: '', version: 'v1', resource: 'pods', namespaced: true }),
+} as CachedCollection
 const NAMED = '/api/v1/pods?fieldSelector=metadata.name%3Da&'
 
 export const PARSERS: readonly Parser[] = [
@@ -93,6 +99,22 @@ export const PARSERS: readonly Parser[] = [
       'a selector that is encoded': repeat('%2c', 'labelSelector='),
       'a version of many digits': repeat('1', 'resourceVersion='),
       'a limit of many digits': repeat('1', 'limit='),
+    },
+  }),
+  parser({
+    name: 'selectors of a read for the cache',
+    limit: MAX_TARGET_LENGTH,
+    read: (text) => [
+      selectionOf({ labelSelector: text, fieldSelector: '' }, '', KEPT),
+      selectionOf({ labelSelector: '', fieldSelector: text }, '', KEPT),
+    ],
+    tokens: ['a', '!', ',', '=', 'in (', ')', 'metadata.name=a', '\\', '>1'],
+    shapes: {
+      'labels that are not there': repeat('!a,'),
+      'labels of a value': repeat('a=b,'),
+      values: repeat('b,', 'a in ('),
+      fields: repeat('metadata.name!=a,'),
+      commas: repeat(','),
     },
   }),
   parser({
