@@ -31,7 +31,10 @@ const BANNED: readonly (readonly [pattern: RegExp, instead: string])[] = [
 const BANNED_EVERYWHERE: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\b(nobody|somebody|everybody|anybody)\b/, 'no user, another client, every request: say which'],
   [/\bwho(m|ever|mever)\b/, 'the user that, a client that'],
-  [/\bwho (asks|has|holds|uses|pays|sends) (the )?(most|least|for)\b/, 'the user with most, the source that is charged'],
+  [
+    /\bwho (asks|has|holds|uses|pays|sends) (the )?(most|least|for)\b/,
+    'the user with most, the source that is charged',
+  ],
   [/\b(his|him|himself)\b/, 'its, their'],
 ]
 
