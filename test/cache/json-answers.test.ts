@@ -10,9 +10,6 @@ import {
   listFrame,
   listItem,
   objectBody,
-  partialListFrame,
-  partialMetadata,
-  partialObject,
   plainBookmark,
 } from '../../src/cache/core/bytes/answers.ts'
 import type { JsonForm } from '../../src/cache/core/bytes/json-form.ts'
@@ -29,13 +26,6 @@ const reader = new FactsReader([])
 
 const full = (recorded: readonly RecordedAnswer[]): RecordedAnswer[] =>
   recorded.filter((answer) => isJson(answer) && !isPartial(answer))
-
-/** The answer in the same words, but as PartialObjectMetadata. */
-function partialOf({ path }: RecordedAnswer, among: readonly RecordedAnswer[]): string {
-  const partial = among.find((answer) => answer.path === path && isJson(answer) && isPartial(answer))
-  assert.ok(partial, path)
-  return bodyOf(partial).toString()
-}
 
 /** Pages have a token, which the cache never writes. */
 const wholeLists = full(answers.lists).filter(({ path }) => !path.includes('limit='))
@@ -73,19 +63,11 @@ test('a list is put together as it came', () => {
   }
 })
 
-test('the list of metadata is made of the objects', () => {
-  for (const list of wholeLists) {
-    const { resourceVersion, form, objects } = takeApart(list)
-    const items = objects.map(({ json, facts }) => partialMetadata(json, facts, form))
-    assert.equal(joined(partialListFrame(resourceVersion), items), partialOf(list, answers.lists), list.path)
-  }
-})
-
 test('the answer to a GET is the item of the list, with kind and apiVersion', () => {
   const objects = full(answers.objects)
   assert.equal(objects.length, 2)
   for (const object of objects) {
-    const { objects: items, form } = takeApart(
+    const { objects: items } = takeApart(
       full(answers.lists).find(
         ({ path }) => path === (object.path.includes('/pods/') ? '/api/v1/pods' : '/apis/example.com/v1/things'),
       ) ?? object,
@@ -94,8 +76,6 @@ test('the answer to a GET is the item of the list, with kind and apiVersion', ()
     const item = items.find(({ facts }) => facts.name === name)
     assert.ok(item)
     assert.equal(objectBody(item.json).toString(), bodyOf(object).toString())
-    const partial = objectBody(partialObject(partialMetadata(item.json, item.facts, form)))
-    assert.equal(partial.toString(), partialOf(object, answers.objects))
   }
 })
 
@@ -120,17 +100,12 @@ function watches(selector: string): RecordedWatch[] {
     })
 }
 
-test('the lines of a watch are made of the objects, and so are those of a watch of metadata', () => {
-  for (const { watch, form, lines, events } of [...watches(''), ...watches('pick=yes')]) {
+test('the lines of a watch are made of the objects', () => {
+  for (const { lines, events } of [...watches(''), ...watches('pick=yes')]) {
     assert.deepEqual(
       events.map(({ type, object }) => eventLine(type, object)),
       lines,
     )
-    const partial = events.map(({ type, object }) => {
-      const { metadata } = reader.readBookmark(object)
-      return eventLine(type, partialObject(partialMetadata(object, { metadata }, form))).toString()
-    })
-    assert.equal(partial.join(''), partialOf(watch, answers.watches), watch.path)
   }
 })
 
@@ -187,17 +162,14 @@ test('a version of another length moves what stands behind it', () => {
 })
 
 test('bookmarks are as those of kube-apiserver, made of any of them', () => {
-  for (const { watch, form, events } of [...watches(''), ...watches('pick=yes')]) {
+  for (const { form, events } of [...watches(''), ...watches('pick=yes')]) {
     const bookmarks = events.filter(({ type }) => type === 'BOOKMARK').map(({ object }) => object)
     assert.ok(bookmarks.length >= 2)
-    const partial = partialOf(watch, answers.watches)
     for (const template of bookmarks) {
       const made = new BookmarkTemplate(template, form, reader)
       for (const bookmark of bookmarks) {
         const { resourceVersion, endsInitialEvents } = reader.readBookmark(bookmark)
         assert.equal(made.object(resourceVersion, endsInitialEvents).toString(), bookmark.toString())
-        const line = eventLine('BOOKMARK', made.partialObject(resourceVersion, endsInitialEvents)).toString()
-        assert.ok(partial.includes(line), line)
       }
     }
   }

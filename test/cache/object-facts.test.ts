@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { atVersion, eventLine, partialMetadata } from '../../src/cache/core/bytes/answers.ts'
+import { atVersion, eventLine } from '../../src/cache/core/bytes/answers.ts'
 import { MalformedError } from '../../src/cache/core/bytes/malformed.ts'
 import { FactsReader, type ObjectFacts } from '../../src/cache/core/bytes/object-facts.ts'
 import { skipValue } from '../../src/cache/core/bytes/skip-json.ts'
@@ -416,7 +416,6 @@ test('objects in memory that threads share are read, and answered with, as other
       const facts = reader.read(shared)
       assert.deepEqual(facts, reader.read(json))
       assert.deepEqual(atVersion({ json: shared, facts }, '77').json, atVersion({ json, facts }, '77').json)
-      assert.deepEqual(partialMetadata(shared, facts, 'sorted'), partialMetadata(json, facts, 'sorted'))
       assert.deepEqual(eventLine('ADDED', shared), eventLine('ADDED', json))
     }
   }

@@ -26,7 +26,6 @@ export const ROOMS: Readonly<Record<string, Covered>> = {
 }
 
 export const FILES: Readonly<Record<string, Covered>> = {
-  'src/cache/core/bytes/json-members.ts': row('object for the cache, metadata'),
   'src/cache/core/bytes/object-facts.ts': row('object for the cache, JSON'),
   'src/cache/core/bytes/split-list.ts': row('list for the cache, JSON'),
   'src/cache/core/fields/selectable-fields.ts': notInput(CONSTANT),

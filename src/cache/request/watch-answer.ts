@@ -4,7 +4,7 @@
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { type AnswerSource, OwnAnswer } from '../../gateway/request/exchange/own-answer.ts'
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
-import { type EventType, eventLine } from '../core/bytes/answers.ts'
+import { EVENT_END, eventHead, eventLine } from '../core/bytes/answers.ts'
 import type { CachedCollection, CollectionWatcher } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
 import { memoryFor, patienceMs } from './patience.ts'
@@ -17,7 +17,7 @@ export const MOST_BEHIND_BYTES: number = 1024 * 1024
 const BOOKMARK_MS = 60_000
 /** A client that takes nothing of its state, or not the rest of the last event, for this long is ended: that is kept for it alone. */
 export const STALLED_MS = 60_000
-const EVENT_HEADS = { ADDED: Buffer.from('{"type":"ADDED","object":'), END: Buffer.from('}\n') }
+const ADDED = eventHead('ADDED')
 
 export interface WatchStart {
   readonly selects: Selects
@@ -176,19 +176,18 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
 
   #bookmark(version: string, endsInitial: boolean): Buffer {
     this.#marked = version
-    const type: EventType = 'BOOKMARK'
-    return eventLine(type, this.#collection.bookmark.object(version, endsInitial))
+    return eventLine('BOOKMARK', this.#collection.bookmark.object(version, endsInitial))
   }
 }
 
 /** A large object is not copied: many clients may have it waiting. */
 function* addedParts(objects: readonly CachedObject[]): Generator<Buffer, undefined> {
   for (const { json } of objects) {
-    if (json.length <= PIECE_BYTES) yield Buffer.concat([EVENT_HEADS.ADDED, json, EVENT_HEADS.END])
+    if (json.length <= PIECE_BYTES) yield eventLine('ADDED', json)
     else {
-      yield Buffer.concat([EVENT_HEADS.ADDED, json.subarray(0, PIECE_BYTES)])
+      yield Buffer.concat([ADDED, json.subarray(0, PIECE_BYTES)])
       yield json.subarray(PIECE_BYTES)
-      yield EVENT_HEADS.END
+      yield EVENT_END
     }
   }
 }

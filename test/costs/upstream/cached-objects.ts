@@ -1,6 +1,5 @@
 // What upstream sends of the objects that the cache keeps.
 
-import { declaredMetadata } from '../../../src/cache/core/bytes/declared-metadata.ts'
 import { FactsReader } from '../../../src/cache/core/bytes/object-facts.ts'
 import { ListSplitter } from '../../../src/cache/core/bytes/split-list.ts'
 import { compileFieldSelector, selectableFields } from '../../../src/cache/core/fields/selectable-fields.ts'
@@ -44,21 +43,6 @@ export const PARSERS: readonly Parser[] = [
     read: (body) => new FactsReader(PODS.kept).read(body),
     tokens: JSON_TOKENS,
     shapes: OBJECT_SHAPES,
-  }),
-  parserOf({
-    name: 'object for the cache, metadata',
-    limit: MIB,
-    heap: 200,
-    fillsMaps: true,
-    prepare: bytes,
-    read: (body) => declaredMetadata(body, { start: 0, end: body.length }),
-    tokens: JSON_TOKENS,
-    shapes: {
-      labels: list('"k{n}":"v"', '{"labels":{', '}}'),
-      owners: list('{"uid":"a{n}"}', '{"ownerReferences":[', ']}'),
-      'managed fields': list('{"manager":"a"}', '{"managedFields":[', ']}'),
-      members: list('"k{n}":1', '{', '}'),
-    },
   }),
   parserOf({
     name: 'list for the cache, JSON',

@@ -1,6 +1,5 @@
 // Answers in JSON, made of the bytes of objects and what stands around them: byte by byte what kube-apiserver writes.
 
-import { declaredMetadata } from './declared-metadata.ts'
 import type { JsonForm, TypeMeta } from './json-form.ts'
 import { malformed } from './malformed.ts'
 import { type ByteRange, type FactsReader, INITIAL_EVENTS_END, type ObjectFacts } from './object-facts.ts'
@@ -23,9 +22,6 @@ export interface JsonObjectBytes {
   readonly facts: ObjectFacts
 }
 
-export const PARTIAL: TypeMeta = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' }
-export const PARTIAL_LIST: TypeMeta = { ...PARTIAL, kind: 'PartialObjectMetadataList' }
-const PARTIAL_HEAD = `${typeText(PARTIAL)},"metadata":`
 const NEWLINE = Buffer.from('\n')
 
 /** @param list its own kind and apiVersion: PodList, v1 */
@@ -49,31 +45,21 @@ export function listItem(json: Buffer, { bare }: ObjectFacts, form: JsonForm): B
   return json.subarray(bare)
 }
 
-/** PartialObjectMetadataList; its items are `partialMetadata`. */
-export function partialListFrame(resourceVersion: string): ListFrame {
-  const head = `${typeText(PARTIAL_LIST)},"metadata":{"resourceVersion":${JSON.stringify(resourceVersion)}},"items":`
-  // Go writes an empty list as null where it was never made.
-  return { ...frame(`${head}[`, PARTIAL_HEAD, `},${PARTIAL_HEAD}`, '}]}\n'), empty: Buffer.from(`${head}null}\n`) }
-}
-
-/** The metadata alone; a view of the object, if it has the form that it needs. */
-export function partialMetadata(json: Buffer, { metadata }: { metadata: ByteRange }, form: JsonForm): Buffer {
-  return form === 'declared' ? json.subarray(metadata.start, metadata.end) : declaredMetadata(json, metadata)
-}
-
-/** @param metadata as partialMetadata returns it */
-export function partialObject(metadata: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(PARTIAL_HEAD), metadata, Buffer.from('}')])
-}
-
 /** The answer to a GET. */
 export function objectBody(json: Buffer): Buffer {
   return Buffer.concat([json, NEWLINE])
 }
 
+/** What stands around the object in one line of a watch. */
+export function eventHead(type: EventType): Buffer {
+  return Buffer.from(`{"type":"${type}","object":`)
+}
+
+export const EVENT_END: Buffer = Buffer.from('}\n')
+
 /** One line of a watch. */
 export function eventLine(type: EventType, json: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`{"type":"${type}","object":`), json, Buffer.from('}\n')])
+  return Buffer.concat([eventHead(type), json, EVENT_END])
 }
 
 /** The object with another resourceVersion: who watches a selection that it leaves gets its last state in that, with the version of the change. */
@@ -130,12 +116,6 @@ export class BookmarkTemplate {
     const at = isDeclared ? metadata.end - 1 : metadata.start + 1
     const annotation = isDeclared ? `,${END_ANNOTATION}` : `${END_ANNOTATION},`
     return Buffer.concat([json.subarray(0, at), Buffer.from(annotation), json.subarray(at)])
-  }
-
-  /** The same as PartialObjectMetadata. */
-  partialObject(resourceVersion: string, endsInitialEvents: boolean): Buffer {
-    const json = this.object(resourceVersion, endsInitialEvents)
-    return partialObject(partialMetadata(json, this.#reader.readBookmark(json), this.#form))
   }
 }
 
