@@ -1,8 +1,9 @@
 // The filter of the read cache in a gateway thread, with what it keeps and counts.
 
-import { randomInt } from 'node:crypto'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
+import { CallError } from '../../kit/core/topics/call-error.ts'
+import type { AsksMain } from '../../kit/core/topics/questions.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import { addTickable } from '../../kit/io/world/coarse-ticker.ts'
@@ -11,20 +12,18 @@ import { CACHE_REQUESTS, CACHE_WATCHERS } from '../metrics/descriptors.ts'
 import { OpenWatches } from '../request/open-watches.ts'
 import { ReadCacheFilter } from '../request/read-cache.ts'
 import { CachedCollections } from '../state/cached-collections.ts'
-import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS_ASKED } from './topics.ts'
+import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS } from './topics.ts'
 
 export interface CacheThread {
   readonly metrics: Pick<MetricsRecorder, 'add' | 'set'>
   readonly topics: TopicChannel
+  readonly questions: AsksMain
 }
 
-const MOST_ASKERS = 2 ** 47
-
-export function cacheFilters({ metrics, topics }: CacheThread): SubjectFilters {
+export function cacheFilters({ metrics, topics, questions }: CacheThread): SubjectFilters {
   const collections = new CachedCollections(
     systemClock,
-    randomInt(MOST_ASKERS),
-    (question) => topics.publish(FRESHNESS_ASKED, question),
+    (question, ms) => questions.ask(FRESHNESS, question, ms).catch(unanswered),
     () => topics.publish(CACHE_UNKNOWN, undefined),
   )
   const watches = new OpenWatches(() => systemClock.monotonic())
@@ -40,6 +39,11 @@ export function cacheFilters({ metrics, topics }: CacheThread): SubjectFilters {
       counted: (cluster, resource, result) => metrics.add(CACHE_REQUESTS, 1, cluster, resource, result),
     }),
   }
+}
+
+/** Then nothing is proved. */
+function unanswered(error: unknown): undefined {
+  if (!(error instanceof CallError)) throw error
 }
 
 function countWatchers(collections: CachedCollections, metrics: Pick<MetricsRecorder, 'set'>): void {

@@ -4,6 +4,7 @@ import type { CompiledCluster } from '../../gateway/core/cluster/compiled-cluste
 import type { CallsAs } from '../../gateway/io/upstream/kube-client.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
+import type { AnswersThreads } from '../../kit/core/topics/questions.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import { addTickable, removeTickable } from '../../kit/io/world/coarse-ticker.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
@@ -11,7 +12,7 @@ import { Started } from '../../process/components/component.ts'
 import { type CacheGauges, ReadCaches } from '../controllers/read-caches.ts'
 import { type CollectionId, resourceLabel } from '../core/changes/collection.ts'
 import { CACHE_AGE, CACHE_BYTES, CACHE_OBJECTS, CACHE_REQUESTS, CACHE_WATCHERS } from '../metrics/descriptors.ts'
-import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS_ASKED } from './topics.ts'
+import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS } from './topics.ts'
 
 interface CacheDeps {
   readonly clusters: { values(): Iterable<{ readonly compiled: CompiledCluster }> }
@@ -19,6 +20,7 @@ interface CacheDeps {
   readonly clientOf: (cluster: string, as?: CallsAs) => KubeClient
   readonly metrics: Pick<GatewayMetrics, 'families'>
   readonly topics: TopicChannel
+  readonly questions: AnswersThreads
   readonly clock: Clock
   readonly log: Logger
 }
@@ -46,7 +48,16 @@ class ReadCachesComponent extends Started<RunningCaches> {
   }
 }
 
-function startReadCaches({ clusters, onApplied, clientOf, metrics, topics, clock, log }: CacheDeps): RunningCaches {
+function startReadCaches({
+  clusters,
+  onApplied,
+  clientOf,
+  metrics,
+  topics,
+  questions,
+  clock,
+  log,
+}: CacheDeps): RunningCaches {
   const caches = new ReadCaches({
     clusters,
     clientOf,
@@ -56,7 +67,7 @@ function startReadCaches({ clusters, onApplied, clientOf, metrics, topics, clock
     log,
   })
   topics.subscribe(CACHE_UNKNOWN, () => caches.tellAll())
-  topics.subscribe(FRESHNESS_ASKED, (question) => caches.ask(question))
+  questions.answer(FRESHNESS, (question) => caches.prove(question))
   const leave = onApplied(() => caches.update())
   addTickable(caches)
   caches.update()

@@ -75,7 +75,7 @@ function told(news: readonly CollectionNews[]): readonly string[] {
     return `${json.kind} ${json.metadata.name}@${json.metadata.resourceVersion}`
   }
   return news.flatMap((one) => {
-    if (one.type === 'gone' || one.type === 'proof') return [one.type]
+    if (one.type === 'gone') return [one.type]
     for (const { id, memory: shared } of one.segments) memory.set(id, Buffer.from(shared))
     if (one.type === 'reset') return [`reset ${one.objects.map(text).join(', ')} until ${one.resourceVersion}`]
     return [...one.changes.map(({ type, object }) => `${type} ${text(object)}`), `until ${one.resourceVersion}`]

@@ -5,8 +5,6 @@ import { systemClock } from '../../kit/io/world/clock.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { FreshnessProofs } from './freshness.ts'
 
-const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
-
 interface World {
   /** What is known. */
   version: number
@@ -18,7 +16,6 @@ interface World {
 
 function scene(world: World) {
   const told: string[] = []
-  const answers: string[] = []
   const pages: ResourcePages = {
     charge: serverCharge('https://127.0.0.1'),
     page: async () => {
@@ -45,47 +42,29 @@ function scene(world: World) {
     },
     wentBack: () => void told.push('went back'),
   }
-  let answered = 0
-  const { promise, resolve } = Promise.withResolvers<void>()
-  let wanted = 1
-  const freshness = new FreshnessProofs(collection, pages, systemClock, ({ asker, asked, resourceVersion }) => {
-    answers.push(`${asker}/${asked} ${resourceVersion}`)
-    if (++answered === wanted) resolve()
-  })
-  const ask = (asker: number, asked: number, atOnce = false): void =>
-    freshness.ask({ collection: ID, asker, asked, atOnce })
-  return {
-    told,
-    answers,
-    ask,
-    all: (count: number) => {
-      wanted = count
-      return promise
-    },
-  }
+  const freshness = new FreshnessProofs(collection, pages, systemClock)
+  return { told, prove: (atOnce = false) => freshness.prove(atOnce) }
 }
 
 test('what is known has reached the version of the store', async () => {
-  const { ask, all, told, answers } = scene({ version: 10, current: [10], lines: [] })
-  ask(1, 1)
-  await all(1)
-  assert.deepEqual([told, answers], [['probe 10'], ['1/1 10']])
+  const { prove, told } = scene({ version: 10, current: [10], lines: [] })
+  assert.equal(await prove(), '10')
+  assert.deepEqual(told, ['probe 10'])
 })
 
 test('a bookmark of another watch proves that nothing has happened', async () => {
-  const { ask, all, told, answers } = scene({ version: 10, current: [20], lines: [['BOOKMARK', 21]] })
-  ask(1, 1)
-  await all(1)
-  assert.deepEqual([told, answers], [['probe 20', 'watch 10', 'advance 21'], ['1/1 21']])
+  const { prove, told } = scene({ version: 10, current: [20], lines: [['BOOKMARK', 21]] })
+  assert.equal(await prove(), '21')
+  assert.deepEqual(told, ['probe 20', 'watch 10', 'advance 21'])
 })
 
 test('a change that the other watch brings has to have arrived', async () => {
   for (const [version, result] of [
-    [10, '1/1 undefined'],
-    [15, '1/1 25'],
+    [10, undefined],
+    [15, '25'],
   ] as const) {
     const world: World = { version: 10, current: [20], lines: [] }
-    const { ask, all, answers } = scene({
+    const { prove } = scene({
       ...world,
       get lines() {
         // Meanwhile.
@@ -96,39 +75,34 @@ test('a change that the other watch brings has to have arrived', async () => {
         ] as const
       },
     })
-    ask(1, 1)
-    await all(1)
-    assert.deepEqual(answers, [result])
+    assert.equal(await prove(), result)
   }
 })
 
 test('without a bookmark, or after an error, nothing is proved; nor if it has to be at once', async () => {
   for (const lines of [[], [['ADDED', 15]], [['ERROR', 30]], [['BOOKMARK', 19]]] as const) {
-    const { ask, all, answers } = scene({ version: 10, current: [20], lines })
-    ask(1, 1)
-    await all(1)
-    assert.deepEqual(answers, ['1/1 undefined'])
+    const { prove } = scene({ version: 10, current: [20], lines })
+    assert.equal(await prove(), undefined)
   }
-  const { ask, all, told } = scene({ version: 10, current: [20], lines: [['BOOKMARK', 21]] })
-  ask(1, 1, true)
-  await all(1)
+  const { prove, told } = scene({ version: 10, current: [20], lines: [['BOOKMARK', 21]] })
+  assert.equal(await prove(true), undefined)
   assert.deepEqual(told, ['probe 20'])
 })
 
 test('a store that is older than what is known has gone back in time', async () => {
-  const { ask, all, told, answers } = scene({ version: 10, current: [9], lines: [] })
-  ask(1, 1)
-  await all(1)
-  assert.deepEqual([told, answers], [['probe 9', 'went back'], ['1/1 undefined']])
+  const { prove, told } = scene({ version: 10, current: [9], lines: [] })
+  assert.equal(await prove(), undefined)
+  assert.deepEqual(told, ['probe 9', 'went back'])
 })
 
 test('questions that come while a proof runs get the next one, all together', async () => {
-  const { ask, all, told, answers } = scene({ version: 10, current: [10, 10], lines: [] })
-  ask(1, 1)
-  ask(1, 2)
-  ask(2, 1)
-  ask(1, 3)
-  await all(3)
+  const { prove, told } = scene({ version: 10, current: [10, 10], lines: [] })
+  assert.deepEqual(await Promise.all([prove(), prove(), prove(), prove()]), ['10', '10', '10', '10'])
   assert.deepEqual(told, ['probe 10', 'probe 10'])
-  assert.deepEqual(answers, ['1/1 10', '1/3 10', '2/1 10'])
+})
+
+test('with a question that may take its time, all that wait get the longer proof', async () => {
+  const { prove, told } = scene({ version: 10, current: [20, 20], lines: [['BOOKMARK', 21]] })
+  assert.deepEqual(await Promise.all([prove(true), prove(true), prove(false)]), [undefined, '21', '21'])
+  assert.deepEqual(told, ['probe 20', 'probe 20', 'watch 10', 'advance 21'])
 })

@@ -8,7 +8,6 @@ import { compareResourceVersions } from '../../kube/core/objects/resource-versio
 import { AnswerBytes } from '../../kube/io/answers/thread-answers.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { WatchLines } from '../../kube/io/watch-lines.ts'
-import type { FreshnessQuestion } from '../core/changes/collection.ts'
 
 /** How long clients wait for a proof. */
 export const PROOF_MS = 3_000
@@ -26,8 +25,11 @@ interface Provable {
   wentBack(): void
 }
 
-interface Answered extends Pick<FreshnessQuestion, 'asker' | 'asked'> {
-  readonly resourceVersion: string | undefined
+interface Proof {
+  /** None of those that wait for it can wait longer. */
+  atOnce: boolean
+  readonly promise: Promise<string | undefined>
+  readonly resolve: (version: string | undefined) => void
 }
 
 /** One proof at a time; a question that arrives meanwhile gets the next one, which begins later than the question. */
@@ -35,33 +37,30 @@ export class FreshnessProofs {
   readonly #collection: Provable
   readonly #pages: ResourcePages
   readonly #clock: Clock
-  readonly #answer: (answered: Answered) => void
-  /** The last question of each asker. */
-  #waiting = new Map<number, FreshnessQuestion>()
+  #next: Proof | undefined
   #running = false
 
-  constructor(collection: Provable, pages: ResourcePages, clock: Clock, answer: (answered: Answered) => void) {
+  constructor(collection: Provable, pages: ResourcePages, clock: Clock) {
     this.#collection = collection
     this.#pages = pages
     this.#clock = clock
-    this.#answer = answer
   }
 
-  ask(question: FreshnessQuestion): void {
-    const { asker, atOnce } = question
-    const before = this.#waiting.get(asker)
-    this.#waiting.set(asker, { ...question, atOnce: atOnce && before?.atOnce !== false })
+  /** @returns the version that is known, if it is current; else undefined */
+  prove(atOnce: boolean): Promise<string | undefined> {
+    this.#next ??= { atOnce, ...Promise.withResolvers<string | undefined>() }
+    const next = this.#next
+    next.atOnce &&= atOnce
     if (!this.#running) void this.#run()
+    return next.promise
   }
 
   async #run(): Promise<void> {
     this.#running = true
-    while (this.#waiting.size > 0) {
-      const questions = [...this.#waiting.values()]
-      this.#waiting = new Map()
-      const isProved = await this.#prove(questions.every(({ atOnce }) => atOnce)).catch(() => false)
-      const resourceVersion = isProved ? this.#collection.version : undefined
-      for (const { asker, asked } of questions) this.#answer({ asker, asked, resourceVersion })
+    for (let proof = this.#next; proof !== undefined; proof = this.#next) {
+      this.#next = undefined
+      const isProved = await this.#prove(proof.atOnce).catch(() => false)
+      proof.resolve(isProved ? this.#collection.version : undefined)
     }
     this.#running = false
   }

@@ -82,11 +82,9 @@ export class ReadCaches {
     for (const { collection } of this.#kept.values()) collection?.tellAll()
   }
 
-  ask(question: FreshnessQuestion): void {
-    const { collection, asker, asked } = question
-    const freshness = this.#kept.get(collectionKey(collection))?.freshness
-    if (freshness !== undefined) freshness.ask(question)
-    else this.#deps.publish({ type: 'proof', collection, asker, asked, resourceVersion: undefined })
+  /** A version that is current; undefined = that cannot be proved. */
+  async prove({ collection, atOnce }: FreshnessQuestion): Promise<string | undefined> {
+    return await this.#kept.get(collectionKey(collection))?.freshness?.prove(atOnce)
   }
 
   /** Sets the gauges: of all namespaces of a resource together, the oldest counts. */
@@ -154,9 +152,7 @@ export class ReadCaches {
     })
     kept.collection = collection
     kept.message = ''
-    kept.freshness = new FreshnessProofs(collection, client.pages(kindOf(id), id.namespace), clock, (answered) =>
-      publish({ type: 'proof', collection: id, ...answered }),
-    )
+    kept.freshness = new FreshnessProofs(collection, client.pages(kindOf(id), id.namespace), clock)
   }
 
   #dropped(kept: Kept, reason: CacheDropReason, message: string): void {

@@ -114,8 +114,7 @@ async function ask(target: string, maxBufferedBytes = 0, last = '') {
   const clock = { now: () => nowMs, monotonic: () => nowMs }
   const collections = new CachedCollections(
     { ...clock },
-    1,
-    () => undefined,
+    () => Promise.resolve(undefined),
     () => undefined,
   )
   const all = pods()

@@ -166,8 +166,7 @@ test('a message that is missing ends the collection and asks for all; one that i
   let unknown = 0
   const collections = new CachedCollections(
     { now: () => 0, monotonic: () => 5_000 },
-    1,
-    () => undefined,
+    () => Promise.resolve(undefined),
     () => unknown++,
   )
   collections.apply(reset(record('a', 5)))
@@ -180,26 +179,24 @@ test('a message that is missing ends the collection and asks for all; one that i
   assert.equal(unknown, 1)
 })
 
-test('only a proof that began later than the question answers it', async () => {
-  const asked: number[] = []
+test('a collection is current if it has reached the version that was proved', async () => {
+  let proved: string | undefined
   const collections = new CachedCollections(
     { now: () => 0, monotonic: () => 0 },
-    1,
-    (question) => asked.push(question.asked),
+    () => Promise.resolve(proved),
     () => undefined,
   )
   collections.apply(reset())
   const collection = collections.get(ID) ?? assert.fail()
-  const answers: string[] = []
-  const first = collections.isCurrent(collection, 10_000, false).then((is) => answers.push(`first ${is}`))
-  const second = collections.isCurrent(collection, 10_000, false).then((is) => answers.push(`second ${is}`))
-  assert.deepEqual(asked, [1, 2])
-  const proof = { type: 'proof', collection: ID, asker: 1, resourceVersion: '10' } as const
-  collections.apply({ ...proof, asker: 2, asked: 2 })
-  collections.apply({ ...proof, asked: 1 })
-  await first
-  assert.deepEqual(answers, ['first true'])
-  collections.apply({ ...proof, asked: 2, resourceVersion: '11' })
-  await second
-  assert.deepEqual(answers, ['first true', 'second false'])
+  for (const [version, isCurrent] of [
+    [undefined, false],
+    ['10', true],
+    ['11', false],
+  ] as const) {
+    proved = version
+    assert.equal(await collections.isCurrent(collection, 10_000, false), isCurrent, version)
+  }
+  proved = '10'
+  collections.apply({ type: 'gone', collection: ID })
+  assert.equal(await collections.isCurrent(collection, 10_000, false), false)
 })

@@ -78,25 +78,11 @@ export interface CollectionGone {
   readonly collection: CollectionId
 }
 
-/** The answer to FreshnessQuestions: everything up to `resourceVersion` is current as of a moment after the questions up to `asked`. */
-export interface CollectionProof {
-  readonly type: 'proof'
-  readonly collection: CollectionId
-  /** The thread that asked. */
-  readonly asker: number
-  /** Number of its last question that is answered. */
-  readonly asked: number
-  /** undefined = it could not be proved. */
-  readonly resourceVersion: string | undefined
-}
+export type CollectionNews = CollectionReset | CollectionUpdate | CollectionGone
 
-export type CollectionNews = CollectionReset | CollectionUpdate | CollectionGone | CollectionProof
-
-/** From a gateway thread: how new are its objects now? */
+/** From a gateway thread: up to which version is what is known current? */
 export interface FreshnessQuestion {
   readonly collection: CollectionId
-  readonly asker: number
-  readonly asked: number
   /** The list is small: an answer that takes a second is of no use. */
   readonly atOnce: boolean
 }
