@@ -1,4 +1,4 @@
-// How long a resource that cannot be kept is left alone.
+// When a resource that could not be kept is tried again.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

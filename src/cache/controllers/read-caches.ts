@@ -18,8 +18,8 @@ import { FreshnessProofs } from './freshness.ts'
 /** The user that the gateway reads as: deploy/rbac/read-cache.yaml grants it that. */
 export const CACHE_USER = 'portcullis-cache'
 
-/** How long a resource that could not be kept is left alone: longer each time, since each attempt lists all of it. */
-const LEFT_ALONE: Readonly<Record<CacheDropReason, PenaltyScale>> = {
+/** When a resource that could not be kept is tried again: later each time, since each attempt lists all of it. */
+const RETRY_DELAYS: Readonly<Record<CacheDropReason, PenaltyScale>> = {
   'over-budget': { firstMs: 300_000, growth: 1, longestMs: 300_000 },
   unreadable: { firstMs: 60_000, growth: 2, longestMs: 600_000 },
   'went-back': { firstMs: 1_000, growth: 4, longestMs: 300_000 },
@@ -159,7 +159,7 @@ export class ReadCaches {
     kept.collection = undefined
     kept.message = message
     const nowMs = this.#deps.clock.monotonic()
-    const forMs = this.#failures.charge(collectionKey(kept.id), 1, LEFT_ALONE[reason], nowMs)
+    const forMs = this.#failures.charge(collectionKey(kept.id), 1, RETRY_DELAYS[reason], nowMs)
     kept.retry = setTimeout(() => this.#follow(kept), forMs)
     kept.retry.unref()
   }

@@ -6,7 +6,7 @@ import { type ListFrame, listFrame, listItem, objectBody } from '../core/bytes/a
 import type { JsonForm } from '../core/bytes/json-form.ts'
 import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
-import { patienceMs } from './patience.ts'
+import { deliveryMs } from './delivery-limits.ts'
 import { Pieces } from './pieces.ts'
 
 /** Sends an answer whose length is known. */
@@ -44,7 +44,7 @@ function deliver(length: number, parts: () => Iterator<Buffer>, hit: () => void)
     }
     const answer = new OwnAnswer(permit, source)
     answer.begin(['content-type', 'application/json', 'content-length', String(length)])
-    if (!isOver) timer = setTimeout(() => answer.drop(), patienceMs(length)).unref()
+    if (!isOver) timer = setTimeout(() => answer.drop(), deliveryMs(length)).unref()
     return Promise.resolve(undefined)
   }
 }

@@ -1,6 +1,7 @@
 // The filter: answers a read itself if what is kept proves the answer, and the cluster allows the caller to read it. All else is forwarded unchanged.
 
 import { headerValue } from '../../gateway/core/request/hop-headers.ts'
+import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
 import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import { resourceLabel } from '../core/changes/collection.ts'
 import {
@@ -14,9 +15,10 @@ import {
 } from '../core/requests/read-request.ts'
 import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedCollections } from '../state/cached-collections.ts'
+import type { CachedObject } from '../state/cached-object.ts'
 import { deliverList, deliverObject } from './deliver-read.ts'
+import { memoryFor } from './delivery-limits.ts'
 import type { OpenWatches } from './open-watches.ts'
-import { memoryFor } from './patience.ts'
 import { rightTo } from './rights.ts'
 import { type Selects, selectionOf } from './selection.ts'
 import { WatchAnswer, type WatchStart } from './watch-answer.ts'
@@ -119,7 +121,7 @@ export class ReadCacheFilter implements RequestFilter {
       if (object === undefined) return 'missing'
       decision.deliver = deliverObject(object, hit)
     } else {
-      const objects = collection.select(namespace, selects ?? ALL)
+      const objects = select(decision, collection, namespace, selects ?? ALL)
       if (!decision.exchange.takeMemory(memoryFor(objects))) return 'memory'
       decision.deliver = deliverList(collection, objects, hit)
     }
@@ -141,7 +143,7 @@ export class ReadCacheFilter implements RequestFilter {
     const from = initial === undefined ? history.behind(after) : history.end
     if (from === undefined) return 'history'
     const { exchange } = decision
-    const objects = initial === undefined ? undefined : collection.select(namespace, selects)
+    const objects = initial === undefined ? undefined : select(decision, collection, namespace, selects)
     if (objects !== undefined && !exchange.takeMemory(memoryFor(objects))) return 'memory'
     const { clock, random } = exchange.gw
     const seconds = timeoutSeconds > 0 ? timeoutSeconds : LEAST_WATCH_SECONDS * (1 + random())
@@ -177,4 +179,18 @@ export class ReadCacheFilter implements RequestFilter {
   #count({ cluster, info }: Decision, result: CacheResult): void {
     this.#deps.counted(cluster.name, resourceLabel({ group: info.apiGroup, resource: info.resource }), result)
   }
+}
+
+/** All objects may be looked at for an answer that has none of them: the time is the caller's. */
+function select(
+  { exchange }: Decision,
+  collection: CachedCollection,
+  namespace: string,
+  selects: Selects,
+): readonly CachedObject[] {
+  const startMs = performance.now()
+  const objects = collection.select(namespace, selects)
+  const endMs = performance.now()
+  threadScheduler.charge(threadScheduler.accountOf(exchange.charge, endMs), startMs, endMs)
+  return objects
 }

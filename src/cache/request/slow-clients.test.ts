@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import type { RequestRecord } from '../../gateway/api/request-record.ts'
 import { parseRequestInfo } from '../../gateway/core/request/request-info.ts'
+import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
 import type { Decision, Permit } from '../../gateway/request/exchange/decision.ts'
 import { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import type { Gateway } from '../../gateway/request/exchange/gateway.ts'
@@ -14,8 +15,8 @@ import { FactsReader } from '../core/bytes/object-facts.ts'
 import type { CollectionReset, CollectionUpdate } from '../core/changes/collection.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
 import { CachedCollections } from '../state/cached-collections.ts'
+import { DELIVERY_MS, deliveryMs } from './delivery-limits.ts'
 import { OpenWatches } from './open-watches.ts'
-import { PATIENCE_MS, patienceMs } from './patience.ts'
 import { PIECE_BYTES } from './pieces.ts'
 import { ReadCacheFilter } from './read-cache.ts'
 import { STALLED_MS } from './watch-answer.ts'
@@ -181,8 +182,20 @@ async function ask(target: string, maxBufferedBytes = 0, last = '') {
 }
 
 const LIST = '/api/v1/pods?resourceVersion=0'
+/** Answered with nothing, after all objects were looked at. */
+const SELECTIVE = `${LIST}&labelSelector=a%3Db`
 const WATCH = '/api/v1/pods?watch=1&resourceVersion=0'
 const MUCH = 1024 * 1024
+
+test('the time that it takes to find objects is charged to the caller, whatever comes of it', async (t) => {
+  const charge = t.mock.method(threadScheduler, 'charge')
+  for (const target of [SELECTIVE, `${WATCH}&labelSelector=a%3Db`]) {
+    const before = charge.mock.callCount()
+    const { exchange } = await ask(target)
+    const charged = charge.mock.calls.slice(before).map(({ arguments: [account] }) => account)
+    assert.deepEqual(charged, [threadScheduler.accountOf(exchange.charge, performance.now())])
+  }
+})
 
 test('a list that its client does not take is reset', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
@@ -191,9 +204,9 @@ test('a list that its client does not take is reset', async () => {
     await deliver()
     assert.equal(exchange.phase, 'answering')
     assert.ok(held() - client.queued >= 8 * COUNT, 'the list of its objects is charged')
-    mock.timers.tick(PATIENCE_MS)
+    mock.timers.tick(DELIVERY_MS)
     assert.equal(exchange.phase, 'answering', 'the larger it is the longer it may take')
-    mock.timers.tick(patienceMs(COUNT * 2000) - PATIENCE_MS)
+    mock.timers.tick(deliveryMs(COUNT * 2000) - DELIVERY_MS)
     assert.deepEqual([exchange.phase, client.wasReset, held()], ['over', true, 0])
     assert.equal(ended[0]?.aborted, 'client')
   } finally {
@@ -214,11 +227,11 @@ test('a watch whose client takes a little of the state now and then ends', async
   const { exchange, client, deliver, take, later } = await ask(WATCH, MUCH)
   await deliver()
   for (let takes = 0; takes < 4; takes++) {
-    later(PATIENCE_MS / 4)
+    later(DELIVERY_MS / 4)
     take()
   }
   assert.equal(exchange.phase, 'answering')
-  later(patienceMs(COUNT * 2000) - PATIENCE_MS)
+  later(deliveryMs(COUNT * 2000) - DELIVERY_MS)
   assert.deepEqual([exchange.phase, client.ended, client.wasReset], ['over', true, false])
   assert.ok(client.text.endsWith('}\n'), 'between two events')
 })

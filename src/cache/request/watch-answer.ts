@@ -7,7 +7,7 @@ import { compareResourceVersions } from '../../kube/core/objects/resource-versio
 import { EVENT_END, eventHead, eventLine } from '../core/bytes/answers.ts'
 import type { CachedCollection, CollectionWatcher } from '../state/cached-collection.ts'
 import type { CachedObject } from '../state/cached-object.ts'
-import { memoryFor, patienceMs } from './patience.ts'
+import { deliveryMs, memoryFor } from './delivery-limits.ts'
 import { PIECE_BYTES, Pieces } from './pieces.ts'
 import type { Selects } from './selection.ts'
 
@@ -66,7 +66,7 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
     this.#markedMs = permit.exchange.monotonicMs
     this.#movedMs = permit.exchange.monotonicMs
     const bytes = this.#initial.reduce((sum, object) => sum + object.bytes, 0)
-    this.#stateEndsMs = permit.exchange.monotonicMs + patienceMs(bytes)
+    this.#stateEndsMs = permit.exchange.monotonicMs + deliveryMs(bytes)
     this.#answer = new OwnAnswer(permit, this)
   }
 
