@@ -2,7 +2,7 @@
 // (apiserver/pkg/endpoints/installer.go; handlers/response.go).
 
 import type { JsonObject } from '../kit/api/json/json-object.ts'
-import type { ConnectSubresource, KindSubresource } from '../kube/api/resource-kind.ts'
+import type { ConnectSubresource, KindSubresource, ObjectWriter } from '../kube/api/resource-kind.ts'
 import { statusError } from '../kube/api/status.ts'
 import { decodeObject } from '../kube/core/objects/strict-decode.ts'
 import type { Shown } from './access/redaction.ts'
@@ -16,7 +16,7 @@ import { type ListResult, listDocument, tooLargeRevision } from './list/list.ts'
 import { readListOptions, readWatchOptions, revisionOf } from './list/options.ts'
 import { type IncludeObject, partialListOf, partialOf, tableOf } from './list/tables.ts'
 import { metaOf, metaText } from './objects/object-metadata.ts'
-import { methodNotAllowed, unclassified } from './objects/registry-errors.ts'
+import { methodNotAllowed, objectForbidden, unclassified } from './objects/registry-errors.ts'
 import { decodeBody, type Incoming, takesTooLong, tooLarge } from './objects/write-object-decode.ts'
 import type { WriteCall, Written } from './registry/context.ts'
 import { deletedStatus } from './registry/deletion.ts'
@@ -35,6 +35,8 @@ interface ResourceCall {
   readonly warnings: string[]
   /** The object as the caller may see it. */
   readonly show: Shown
+  /** undefined = without a credential. */
+  readonly by: ObjectWriter | undefined
 }
 
 /** @throws {StatusError} */
@@ -127,17 +129,22 @@ function answerSubresource(
 
 function connect(
   registry: Registry,
-  { request, route, body }: ResourceCall,
+  call: ResourceCall,
   own: ConnectSubresource,
   wanted: Negotiated,
 ): HttpAnswer | FollowRequest {
+  const { request, route, body, by } = call
   const { kind } = route
+  const object = registry.get(kind, route)
   const {
     code,
     body: shown,
     follow,
   } = own.connect({
-    object: registry.get(kind, route),
+    object,
+    by,
+    nowMs: registry.now(),
+    setStatus: (status) => setStatus(registry, call, object, status),
     query: new URLSearchParams(request.query.raw),
     body: body.trim() === '' ? {} : decodeSmallBody(body, bodyFormat(request.contentType)),
     remove: (options) => {
@@ -146,6 +153,20 @@ function connect(
   })
   const answer = typeof shown === 'string' ? textAnswer(code, shown) : objectAnswer(code, shown, wanted)
   return follow === undefined ? answer : { begin: answer, follow }
+}
+
+function setStatus(registry: Registry, call: ResourceCall, object: JsonObject, status: JsonObject): JsonObject {
+  const { request, route } = call
+  const options = readWriteOptions(request.query, request.userAgent, 'UpdateOptions', false)
+  const incoming: Incoming = { value: { ...object, status }, duplicates: [], strictErrors: [], text: '' }
+  const own = { ...writeCall(call, options), isOwn: true }
+  return registry.update(route.kind, route, 'status', incoming, own).object
+}
+
+/** @throws {StatusError} 403 */
+function refuseOwnStatus({ kind, name, subresource }: ResourceRoute): void {
+  if (subresource === '' || kind.ownStatus !== true) return
+  throw objectForbidden(kind, name, 'the gateway alone writes its status')
 }
 
 function create(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
@@ -163,6 +184,7 @@ function create(registry: Registry, call: ResourceCall, wanted: Negotiated): Htt
 
 function update(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { route } = call
+  refuseOwnStatus(route)
   const { incoming, options } = updateOf(call)
   return writtenOf(registry, call, wanted, registry.update(route.kind, route, route.subresource, incoming, options))
 }
@@ -181,6 +203,7 @@ function updateOf(call: ResourceCall): SentUpdate {
 
 function patch(registry: Registry, call: ResourceCall, wanted: Negotiated): HttpAnswer {
   const { route } = call
+  refuseOwnStatus(route)
   const { type, incoming, options } = patchOf(call)
   const written = registry.patch(route.kind, route, route.subresource, type, incoming, options)
   return writtenOf(registry, call, wanted, written)
@@ -230,8 +253,8 @@ function deleteOptions({ request, body }: ResourceCall): ReturnType<typeof readD
   return readDeleteOptions(request.query, body, format)
 }
 
-function writeCall({ warnings }: ResourceCall, options: WriteCall['options']): WriteCall {
-  return { options, warnings }
+function writeCall({ warnings, by }: ResourceCall, options: WriteCall['options']): WriteCall {
+  return { options, warnings, by }
 }
 
 function writtenOf(

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../kit/api/json/json-object.ts'
 import { metaTime } from '../kit/core/text/meta-time.ts'
-import { apiVersionOf } from '../kube/api/resource-kind.ts'
+import { apiVersionOf, type ObjectWriter } from '../kube/api/resource-kind.ts'
 import type { UserInfo } from '../kube/api/user.ts'
 import type { Shown } from './access/redaction.ts'
 import { Discovery } from './discovery.ts'
@@ -39,6 +39,8 @@ export interface RouteDeps {
 export interface Routed {
   readonly request: ControlRequest
   readonly user: UserInfo | 'anonymous'
+  /** Its sender; undefined = without a credential. */
+  readonly by: ObjectWriter | undefined
   /** undefined = not the path of a resource. */
   readonly route: ResourceRoute | undefined
 }
@@ -56,10 +58,10 @@ export class Routes {
   }
 
   /** Refuses requests that no body could make valid, before the body is read. @throws {StatusError} 405 */
-  route(request: ControlRequest, user: UserInfo | 'anonymous'): Routed {
+  route(request: ControlRequest, user: UserInfo | 'anonymous', by: ObjectWriter | undefined): Routed {
     const route = matchRoute(this.#deps.registry.kinds, request.info.path)
     if (route !== undefined) checkMethod(request, route)
-    return { request, user, route }
+    return { request, user, by, route }
   }
 
   /**
@@ -67,14 +69,14 @@ export class Routes {
    * @throws {StatusError}
    */
   answer(
-    { request, user, route }: Routed,
+    { request, user, by, route }: Routed,
     bytes: Buffer,
     warnings: string[],
   ): HttpAnswer | WatchRequest | FollowRequest {
     const { registry } = this.#deps
     if (route !== undefined) {
       const readable = this.#readable(request, bytes, isBuiltIn(route.kind))
-      return answerResource(registry, { ...readable, route, warnings, show: this.#deps.shownTo(user) })
+      return answerResource(registry, { ...readable, route, by, warnings, show: this.#deps.shownTo(user) })
     }
     const reading = request.method === 'GET' || request.method === 'HEAD'
     const answer = reading ? this.#documentAnswer(request) : this.#reviewAnswer(request, user, bytes)

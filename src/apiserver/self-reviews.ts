@@ -13,6 +13,7 @@ import {
   createAuthorizer,
   DISCOVERY_PATHS,
   HEALTH_PATHS,
+  kindRolesOf,
   READING_VERBS,
   type RoleBindings,
   roleOf,
@@ -56,7 +57,8 @@ export function userInfoOf({ name, uid, groups, extra }: UserInfo): JsonObject {
 function accessOf(body: JsonObject, user: UserInfo, bindings: RoleBindings, authorize: Authorizer): JsonObject {
   const allowed = authorize(user, accessAsked(SELF_ACCESS_REVIEW, body))
   const role = roleOf(bindings, user)
-  const reason = allowed ? (role === undefined ? 'authenticated' : `role ${role}`) : ''
+  const roles = [...(role === undefined ? [] : [role]), ...kindRolesOf(bindings, user).map(({ name }) => name)]
+  const reason = allowed ? (roles.length === 0 ? 'authenticated' : `role ${roles.join(', ')}`) : ''
   return { spec: recordOf(body['spec']), status: { allowed, ...(reason !== '' && { reason }) } }
 }
 
@@ -107,6 +109,11 @@ function rulesOf(
   })
   if (role === 'admin') resourceRules.push({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
   if (role === 'view') resourceRules.push(...viewRules(resources))
+  for (const { rules } of kindRolesOf(bindings, user)) {
+    for (const { verbs, group, resources: names } of rules) {
+      resourceRules.push({ verbs, apiGroups: [group], resources: names })
+    }
+  }
   const paths = [...HEALTH_PATHS, ...DISCOVERY_PATHS].flatMap((path) => [path, `${path}/*`])
   const nonResourceRules: JsonObject[] = [{ verbs: ['get'], nonResourceURLs: paths }]
   if (role === 'admin') nonResourceRules.push({ verbs: ['*'], nonResourceURLs: ['*'] })

@@ -18,7 +18,7 @@ import {
 import { warningValues } from '../kit/core/refusal/warning.ts'
 import { ownUserCharge } from '../kit/core/shares/charge.ts'
 import { inStep } from '../kit/io/stalls/steps.ts'
-import { resourceName } from '../kube/api/resource-kind.ts'
+import { type ObjectWriter, resourceName } from '../kube/api/resource-kind.ts'
 import { failure, type Status, StatusError, statusError } from '../kube/api/status.ts'
 import type { UserInfo } from '../kube/api/user.ts'
 import { BodyPieces } from '../kube/core/answers/body-pieces.ts'
@@ -124,6 +124,13 @@ interface EarlyBody {
   end: boolean
 }
 
+/** What a request has led to, before it is told. */
+interface Outcome {
+  readonly answer: ReturnType<Routes['answer']>
+  /** For its audit event. */
+  readonly annotations: Readonly<Record<string, string>>
+}
+
 class ControlExchange implements StreamEvents {
   readonly #deps: ControlDeps
   readonly #routes: Routes
@@ -175,9 +182,9 @@ class ControlExchange implements StreamEvents {
   }
 
   #start(request: ControlRequest, end: boolean): void {
-    const user = this.#admit(request)
+    const { user, by } = this.#admit(request)
     this.#memory.answers.admit(this.#charge)
-    this.#routed = this.#routes.route(request, user)
+    this.#routed = this.#routes.route(request, user, by)
     // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is dropped: anonymous users may send GETs.
     const reads = this.#isHead || request.method === 'GET'
     if (end || reads) this.#serve(this.#routed)
@@ -256,14 +263,21 @@ class ControlExchange implements StreamEvents {
   }
 
   /** Authenticates and authorizes. @throws {StatusError} 401, 403 */
-  #admit(request: ControlRequest): UserInfo | 'anonymous' {
+  #admit(request: ControlRequest): Pick<Routed, 'user' | 'by'> {
     const caller = this.#authenticate(request)
     const user = effectiveUser(caller, request.head, this.#deps.authorize)
     const attributes = attributesOf(request)
     const allowed = this.#deps.authorize(user, attributes)
     this.#audit?.runsAs(user, allowed)
     if (!allowed) throw new StatusError(accessForbidden(user, attributes))
-    return user
+    return { user, by: caller === 'anonymous' ? undefined : this.#writer(caller, user !== caller, request) }
+  }
+
+  #writer(user: UserInfo, impersonates: boolean, { info }: ControlRequest): ObjectWriter {
+    const { apiGroup: group, resource } = info
+    const may = (verb: string, subresource: string): boolean =>
+      this.#deps.authorize(user, { verb, group, resource, subresource, namespace: '', name: '' })
+    return { user, impersonates, may }
   }
 
   /** @throws {StatusError} 401 */
@@ -293,19 +307,51 @@ class ControlExchange implements StreamEvents {
   }
 
   #serve(routed: Routed): void {
+    const body = this.#body?.bytes() ?? EMPTY
+    if (!changesOneCluster(routed)) {
+      this.#reply(routed, this.#work(routed, body))
+      return
+    }
+    // With those of other clients that have arrived in this turn: a switch of many clusters waits for the disk once for some of them. If the disk
+    // fails for all of them together, each is written again on its own.
+    const write = (): Outcome | undefined => {
+      if (this.#answered) return undefined
+      this.#warnings.length = 0
+      // Another request of this turn may have revoked the caller's credential.
+      this.#authenticate(routed.request)
+      return this.#work(routed, body)
+    }
+    void this.#deps.registry
+      .together(() => inStep('api-server', write, this.#worked))
+      .then(
+        (outcome) => {
+          if (outcome !== undefined) this.#attempt(() => this.#reply(routed, outcome))
+        },
+        (error: unknown) => {
+          this.#attempt(() => {
+            throw error
+          })
+        },
+      )
+  }
+
+  #work(routed: Routed, body: Buffer): Outcome {
     const before = this.#audit === undefined ? undefined : this.#cluster(routed)
     const all = this.#audit === undefined ? [] : this.#deletable(routed)
-    const answer = this.#routes.answer(routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
+    const answer = this.#routes.answer(routed, body, this.#warnings)
     this.#warnOfOwnEnd(routed)
-    if (this.#audit !== undefined && 'body' in answer) {
-      const { createdName = '' } = answer
-      this.#audit.named(createdName)
-      const changes = incidentChanges(before, this.#cluster(routed, createdName))
-      const deleted = all.filter((one) => this.#deps.registry.store.get(one) === undefined)
-      this.#audit.annotate({ ...changes, ...incidentDeletions(deleted.map(({ object }) => object)) })
-    }
-    if ('body' in answer) this.#send(answer)
-    else this.#startOngoing(answer, routed)
+    if (this.#audit === undefined || !('body' in answer)) return { answer, annotations: {} }
+    const changes = incidentChanges(before, this.#cluster(routed, answer.createdName))
+    const deleted = all.filter((one) => this.#deps.registry.store.get(one) === undefined)
+    return { answer, annotations: { ...changes, ...incidentDeletions(deleted.map(({ object }) => object)) } }
+  }
+
+  #reply(routed: Routed, { answer, annotations }: Outcome): void {
+    if ('body' in answer) {
+      this.#audit?.named(answer.createdName ?? '')
+      this.#audit?.annotate(annotations)
+      this.#send(answer)
+    } else this.#startOngoing(answer, routed)
   }
 
   /** Warns the caller now, instead of letting its next command fail. */
@@ -408,6 +454,11 @@ class ControlExchange implements StreamEvents {
     if (this.#deps.headers !== undefined) headers.push(...this.#deps.headers)
     return headers
   }
+}
+
+/** Its claims may change; what others have to see before their next request does not. */
+function changesOneCluster({ route, request: { info } }: Routed): boolean {
+  return route?.kind.kind === UPSTREAM_CLUSTER_KIND && (info.verb === 'patch' || info.verb === 'update')
 }
 
 function watchHeaders({ encoding }: WatchRequest): HeaderList {

@@ -40,6 +40,8 @@ type Waiting = { readonly type: EventType; readonly object: JsonObject } | Buffe
 /** A watcher with more than this queued is ended: it would use up everyone's memory. */
 export const MAX_WATCHER_BYTES: number = 4 * 1024 * 1024
 const BOOKMARK_MS = 60_000
+/** When kube-apiserver sends the last one of a watch, which read caches wait for. */
+const BOOKMARK_BEFORE_END_MS = 2_000
 /** kube-apiserver's --min-request-timeout: a watch without a timeout ends after one to two times this. */
 const MIN_TIMEOUT_SECONDS = 1800
 const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
@@ -61,6 +63,7 @@ export class WatchStream {
   #over = false
   #stopStore: () => void = () => undefined
   #bookmarkTimer: NodeJS.Timeout | undefined
+  #lastBookmarkTimer: NodeJS.Timeout | undefined
   #endTimer: NodeJS.Timeout | undefined
 
   /** @param onEnd called once, however the watch ends */
@@ -76,9 +79,12 @@ export class WatchStream {
     const { options } = this.#request
     const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#deps.random())
     this.#endTimer = setTimeout(() => this.finish(), seconds * 1000)
+    const lastMs = seconds * 1000 - BOOKMARK_BEFORE_END_MS
     if (options.bookmarks) this.#bookmarkTimer = setInterval(() => this.#bookmark(), BOOKMARK_MS)
+    if (options.bookmarks && lastMs > 0) this.#lastBookmarkTimer = setTimeout(() => this.#bookmark(), lastMs)
     this.#endTimer.unref()
     this.#bookmarkTimer?.unref()
+    this.#lastBookmarkTimer?.unref()
     this.#begin()
     this.#beginning = false
     this.#pump()
@@ -249,6 +255,7 @@ export class WatchStream {
     this.#waiting = []
     clearTimeout(this.#endTimer)
     clearInterval(this.#bookmarkTimer)
+    clearTimeout(this.#lastBookmarkTimer)
     this.#stopStore()
     this.#onEnd()
   }

@@ -37,7 +37,7 @@ export interface ClientEvents {
 const { CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
 /** 1xx heads before the final response: a pod may send any number through a kube-apiserver, and no window limits them. */
 export const MAX_INTERIM_ANSWERS = 100
-/** What a peer should allow at least (RFC 9113 section 6.5.2), assumed until its SETTINGS have arrived. */
+/** The recommended minimum (RFC 9113 section 6.5.2), assumed until the SETTINGS of the peer have arrived. */
 const ASSUMED_MAX_STREAMS = 100
 
 export class ClientConnection extends Connection {

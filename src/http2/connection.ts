@@ -29,7 +29,7 @@ export interface ConnectionDriver {
   onClosed(code: number, message: string): void
 }
 
-/** What the parts of a connection need from it. */
+/** The interface of a connection for its parts. */
 interface Host extends ControlHost, DeadlinesHost, GoawayHost, HeaderHost, SenderHost, SettingsHost, StreamsHost {}
 
 const { NO_ERROR, PROTOCOL_ERROR, ENHANCE_YOUR_CALM, INTERNAL_ERROR } = frame

@@ -1,4 +1,4 @@
-// What the frame-reading parts of a connection need from it: the time, and error handling.
+// The interface of a connection for its frame-reading parts: the time, and error handling.
 
 import type { AbuseKind } from './counters.ts'
 import type { Http2Stream } from './stream.ts'

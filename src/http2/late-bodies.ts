@@ -7,7 +7,7 @@ import type { Http2Counters } from './counters.ts'
 import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
-/** What late bodies may still bring to a thread, shared fairly between senders. */
+/** Bytes of late bodies that a thread may still receive, shared fairly among senders. */
 export interface LateBodyShare {
   take(charge: Charge, bytes: number): 'taken' | 'over-share' | 'full'
   give(charge: Charge, bytes: number): void

@@ -56,7 +56,7 @@ function resetCode(reason: ResetReason): number {
   }
 }
 
-/** What a stream needs from its connection. */
+/** The interface of a connection for its streams. */
 export interface StreamCarrier {
   /** Minimum window update of a stream: while the window grows, and after. */
   readonly firstUpdateBytes: number

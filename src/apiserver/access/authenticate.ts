@@ -8,8 +8,8 @@ import type { HeaderList, Peer } from '../../kit/api/stream.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
 import type { TokenVerifier } from '../../pki/io/control-tokens.ts'
+import type { IdTokens } from '../../pki/io/id-tokens/id-tokens.ts'
 import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
-import type { IdTokens } from '../io/oidc/id-tokens.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
 /** A valid but revoked credential. */

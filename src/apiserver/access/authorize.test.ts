@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import type { KindRole } from '../../kube/api/kind-role.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
-import { type Attributes, accessForbidden, createAuthorizer, roleBindings, roleOf } from './authorize.ts'
+import { type Attributes, accessForbidden, createAuthorizer, kindRolesOf, roleBindings, roleOf } from './authorize.ts'
 
 function user(name: string, ...groups: readonly string[]): UserInfo {
   return { name, uid: '', groups: [...groups, GROUP_AUTHENTICATED], extra: {} }
@@ -114,4 +115,44 @@ test('roles, and flags that are none', () => {
     assert.throws(() => roleBindings([bad], []), UserError, bad)
     assert.throws(() => roleBindings([], [bad]), UserError, bad)
   }
+})
+
+const ASKER: KindRole = {
+  name: 'asker',
+  group: 'portcullis:askers',
+  rules: [
+    { verbs: ['create', 'get'], group: 'portcullis.io', resources: ['things'] },
+    { verbs: ['create'], group: 'portcullis.io', resources: ['things/end'] },
+  ],
+}
+
+test('a role of some kinds alone gives what its rules say, beside the role that a user has', () => {
+  const bound = roleBindings(['user:alice'], ['group:ops'], [{ role: ASKER, given: ['user:bob', 'group:team'] }])
+  const allows = createAuthorizer(bound)
+  const asked: readonly [attributes: Attributes, allowed: boolean][] = [
+    [on('create', 'things', 'portcullis.io'), true],
+    [on('get', 'things', 'portcullis.io', { name: 'one' }), true],
+    [on('create', 'things', 'portcullis.io', { subresource: 'end' }), true],
+    [on('get', 'things', 'portcullis.io', { subresource: 'end' }), false],
+    [on('create', 'things', 'portcullis.io', { subresource: 'approval' }), false],
+    [on('update', 'things', 'portcullis.io'), false],
+    [on('create', 'things'), false],
+    [on('*', '*', '*'), false],
+    [on('impersonate', 'users'), false],
+    [{ verb: 'create', path: '/things' }, false],
+  ]
+  for (const who of [user('bob'), user('x', 'team'), user('x', 'portcullis:askers')]) {
+    for (const [attributes, expected] of asked) {
+      assert.equal(allows(who, attributes), expected, `${who.name} ${JSON.stringify(attributes)}`)
+    }
+    assert.equal(roleOf(bound, who), undefined)
+    assert.deepEqual(kindRolesOf(bound, who), [ASKER])
+  }
+  const create = on('create', 'things', 'portcullis.io')
+  for (const who of [user('team'), user('x', 'bob'), user('otto', 'ops'), 'anonymous' as const]) {
+    assert.equal(allows(who, create), false)
+  }
+  assert.equal(allows({ ...user('system:anonymous', 'team') }, create), false)
+  assert.equal(allows(user('otto', 'ops', 'team'), create), true)
+  assert.equal(allows(user('otto', 'ops', 'team'), on('get', UC, GROUP)), true)
 })

@@ -1,5 +1,5 @@
-// Authorization by two built-in roles, bound to users and groups. `admin` may do everything, `view` may read everything
-// except Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
+// Authorization by two built-in roles, bound to users and groups, and roles that have rights on some kinds alone. `admin` may do everything, `view` may
+// read everything except Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
 // the server is healthy. No group has rights by its name alone, not even system:masters.
 
 import {
@@ -8,6 +8,7 @@ import {
   impersonationForbiddenMessage,
 } from '../../gateway/core/identity/impersonate.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import type { KindRole } from '../../kube/api/kind-role.ts'
 import { ADMIN_GROUP, VIEWER_GROUP } from '../../kube/api/own-names.ts'
 import { failure, type Status } from '../../kube/api/status.ts'
 import { ANONYMOUS, ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
@@ -19,7 +20,15 @@ interface Subjects {
   readonly groups: readonly string[]
 }
 
-export type RoleBindings = Readonly<Record<Role, Subjects>>
+/** A role of a subject that brings its kinds along, and who has it. */
+interface BoundKindRole {
+  readonly role: KindRole
+  readonly subjects: Subjects
+}
+
+export interface RoleBindings extends Readonly<Record<Role, Subjects>> {
+  readonly kinds: readonly BoundKindRole[]
+}
 
 export interface PathAttributes {
   /** The HTTP method in lower case. */
@@ -45,7 +54,7 @@ export const SELF_REVIEWS: readonly (readonly [group: string, resource: string])
   ['authorization.k8s.io', 'selfsubjectrulesreviews'],
 ]
 
-const DEFAULT_BINDINGS: RoleBindings = {
+const DEFAULT_BINDINGS: Readonly<Record<Role, Subjects>> = {
   admin: { users: [], groups: [ADMIN_GROUP] },
   view: { users: [], groups: [VIEWER_GROUP] },
 }
@@ -53,12 +62,21 @@ const DEFAULT_BINDINGS: RoleBindings = {
 /**
  * The default bindings (groups portcullis:admins and portcullis:viewers) and those of the command line.
  * @param admin, view each `user:NAME` or `group:NAME`
+ * @param kinds roles of some kinds alone, with the same. Default: none
  * @throws {UserError}
  */
-export function roleBindings(admin: readonly string[], view: readonly string[]): RoleBindings {
+export function roleBindings(
+  admin: readonly string[],
+  view: readonly string[],
+  kinds: readonly { readonly role: KindRole; readonly given: readonly string[] }[] = [],
+): RoleBindings {
   return {
     admin: withSubjects(DEFAULT_BINDINGS.admin, admin),
     view: withSubjects(DEFAULT_BINDINGS.view, view),
+    kinds: kinds.map(({ role, given }) => ({
+      role,
+      subjects: withSubjects({ users: [], groups: [role.group] }, given),
+    })),
   }
 }
 
@@ -70,7 +88,8 @@ export function createAuthorizer(bindings: RoleBindings): Authorizer {
     return (
       allowedUnauthenticated(attributes) ||
       (user.groups.includes(GROUP_AUTHENTICATED) && allowedToAuthenticated(attributes)) ||
-      (role === 'view' && allowedToViewers(attributes))
+      (role === 'view' && allowedToViewers(attributes)) ||
+      kindRolesOf(bindings, user).some((one) => allowedByRole(one, attributes))
     )
   }
 }
@@ -80,6 +99,21 @@ export function roleOf(bindings: RoleBindings, user: UserInfo): Role | undefined
   if (user.name === ANONYMOUS_USER) return undefined
   if (isBound(bindings.admin, user)) return 'admin'
   return isBound(bindings.view, user) ? 'view' : undefined
+}
+
+/** Roles of some kinds that the user has beside that role. */
+export function kindRolesOf({ kinds }: RoleBindings, user: UserInfo): readonly KindRole[] {
+  if (kinds.length === 0 || user.name === ANONYMOUS_USER) return NO_ROLES
+  return kinds.filter(({ subjects }) => isBound(subjects, user)).map(({ role }) => role)
+}
+
+const NO_ROLES: readonly KindRole[] = []
+
+function allowedByRole({ rules }: KindRole, attributes: Attributes): boolean {
+  if ('path' in attributes) return false
+  const { verb, group, resource, subresource } = attributes
+  const asked = subresource === '' ? resource : `${resource}/${subresource}`
+  return rules.some((rule) => rule.group === group && rule.verbs.includes(verb) && rule.resources.includes(asked))
 }
 
 /** 403 with kube-apiserver's message (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */

@@ -34,16 +34,16 @@ export function addControl(
     .option('--credential-id <id>', 'X509SHA256=... or JTI=..., as audit events have it')
     .option('--reason <text>', 'kept with the revocation')
     .option('--undo', 'remove the revocation', false)
-    .option('--list', 'show who is revoked', false)
+    .option('--list', 'list revoked users and credentials', false)
     .option('--force', "even the data directory's own administrator", false)
-    .option('--store-key-file <file>', 'as of the gateway; needed when it does not run')
+    .option('--store-key-file <file>', 'that of the gateway; needed while the gateway is stopped')
     .action(async ({ certificate, ...options }) =>
       done((await import('./revoke.ts')).controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
     )
   control
     .command('webhook')
     .description(
-      'print the ValidatingWebhookConfiguration by which the API server of --source kubernetes asks the gateway to check objects',
+      'print the ValidatingWebhookConfiguration with which the API server of --source kubernetes has the gateway check objects',
     )
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')

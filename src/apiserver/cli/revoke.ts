@@ -1,7 +1,6 @@
 // `portcullis control revoke`: locks a user, a certificate or a token out of the embedded API server and the protection webhook.
 
 import { certificateSubject, tokenSubject } from '../../cli/client/revoked-subject.ts'
-import { textTable } from '../../cli/client/text-table.ts'
 import { type CommandOutput, reportUserErrors } from '../../cli/command/output.ts'
 import type { RevokedCredentialSpec } from '../../gateway/api/revoked-credential.ts'
 import { REVOKED_CREDENTIALS } from '../../gateway/api/revoked-credential-kind.ts'
@@ -11,6 +10,7 @@ import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import { apiVersionOf } from '../../kube/api/resource-kind.ts'
 import { readControlAdmin } from '../../pki/io/control-pki.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'

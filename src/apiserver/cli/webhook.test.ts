@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { ensureControlPki } from '../../pki/io/control-pki.ts'
 import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
-import { CUSTOM_KINDS } from '../../program/api/scheme.ts'
+import { USER_WRITTEN_KINDS } from '../../program/api/scheme.ts'
 import { OBJECTS_WEBHOOK, WEBHOOK_PATH } from '../webhooks/webhook.ts'
 import { printControlWebhook, webhookConfiguration } from './webhook.ts'
 
@@ -15,7 +15,7 @@ const DEPLOYED = new URL('../../../deploy/webhook/validating-webhook.yaml', impo
 
 test('it is what deploy/webhook has, but for the CA and the token', () => {
   const service = { namespace: 'portcullis-system', name: 'portcullis', port: 9443, path: `${WEBHOOK_PATH}/TOKEN` }
-  assert.deepEqual(webhookConfiguration({ service, caBundle: '' }, CUSTOM_KINDS), parse(readFileSync(DEPLOYED, 'utf8')))
+  assert.deepEqual(webhookConfiguration({ service, caBundle: '' }, USER_WRITTEN_KINDS), parse(readFileSync(DEPLOYED, 'utf8')))
 })
 
 test('the token is the one that the webhook takes, the CA that of its certificate', (t) => {
@@ -26,7 +26,7 @@ test('the token is the one that the webhook takes, the CA that of its certificat
   const err = (line: string): void => assert.fail(line)
   const out = (text: string): void => void texts.push(text)
   assert.equal(
-    printControlWebhook({ kinds: CUSTOM_KINDS, dataDir, url: 'https://gateway:9443/', port: 9443, out, err }),
+    printControlWebhook({ kinds: USER_WRITTEN_KINDS, dataDir, url: 'https://gateway:9443/', port: 9443, out, err }),
     0,
   )
   const [first] = parse(texts.join('')).webhooks
@@ -38,7 +38,7 @@ test('the token is the one that the webhook takes, the CA that of its certificat
 test('what is missing is said', () => {
   const said: string[] = []
   const err = (line: string): void => void said.push(line)
-  const parts = { kinds: CUSTOM_KINDS, dataDir: '/none', port: 9443, out: () => undefined, err }
+  const parts = { kinds: USER_WRITTEN_KINDS, dataDir: '/none', port: 9443, out: () => undefined, err }
   assert.equal(printControlWebhook({ ...parts, url: 'https://a:1' }), 1)
   assert.match(said.join(''), /^error: /)
 })

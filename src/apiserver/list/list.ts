@@ -61,9 +61,9 @@ export function listObjects(
   }
 }
 
-/** The response: `{kind: XList, ...}`. */
+/** The response, with its keys in the order in which a kube-apiserver sends lists of custom resources; objects are as there, too. */
 export function listDocument(kind: ResourceKind, { items, metadata }: ListResult): JsonObject {
-  return { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata, items }
+  return { apiVersion: apiVersionOf(kind), items, kind: kind.listKind, metadata }
 }
 
 /** 504, as kube-apiserver answers for a revision that it has not reached; client-go then lists without one. */

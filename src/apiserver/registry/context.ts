@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
 import type { ObjectName } from '../../kube/api/object-client.ts'
-import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import { type ObjectWriter, type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
 import type { ObjectKey, ObjectStore } from '../api/object-store.ts'
 import type { WriteOptions } from '../http/query-options.ts'
 import type { CurrentObjects } from './current.ts'
@@ -31,6 +31,8 @@ export interface WriteCall {
   readonly warnings: string[]
   /** Whether the gateway itself writes: the size of the object is then unlimited. Default: a client writes. */
   readonly isOwn?: boolean
+  /** Default: none; the gateway itself writes, or no credential is needed. */
+  readonly by?: ObjectWriter | undefined
 }
 
 export interface Written {

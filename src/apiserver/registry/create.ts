@@ -68,7 +68,7 @@ function insertNamed(
 ): Written {
   const time = metaTime(context.now())
   const fresh = newObject(kind, shaped.object, { name, namespace, uid: context.uuid(), time })
-  const made = isNamespace(kind) ? newNamespace(fresh) : (kind.prepare?.(fresh) ?? fresh)
+  const made = isNamespace(kind) ? newNamespace(fresh) : (kind.prepare?.(fresh, call.by) ?? fresh)
   const object = tracked ? made : trackNew(kind, made, call, time)
   const errors = [...shaped.errors, ...(isNamespace(kind) ? namespaceErrors(name) : [])]
   const others: Others = (object) => context.current.others(kind, namespace, name, object)
@@ -78,6 +78,7 @@ function insertNamed(
   if (call.options.dryRun) return { object, created: true }
   try {
     const [stored] = context.store.write([{ ...key, object, expected: 0 }])
+    context.current.onWritten(kind, undefined, object)
     return { object: stored?.object ?? object, created: true }
   } catch (error) {
     if (error instanceof StoreConflict) throw alreadyExists(kind, name)

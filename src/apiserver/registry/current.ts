@@ -2,6 +2,7 @@
 // write: kept in sync with the store, so that a write only compares objects with the same claims.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
 import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
 import type { ObjectStore } from '../api/object-store.ts'
 
@@ -9,6 +10,11 @@ import type { ObjectStore } from '../api/object-store.ts'
 type Claimants = Map<string, Map<string, JsonObject>>
 
 export class CurrentObjects {
+  /**
+   * Whether claims have been written that the index does not have yet: in a group of writes it learns of them at the end. It is reset when a group
+   * begins; once it is set, the group must end.
+   */
+  isBehind = false
   readonly #store: ObjectStore
   readonly #byResource = new Map<string, Claimants>()
 
@@ -27,6 +33,17 @@ export class CurrentObjects {
       for (const [key, other] of claimants.get(claim) ?? []) if (key !== own) others.set(key, other)
     }
     return [...others.values()]
+  }
+
+  /** Before a group of writes, in which no index can be begun. */
+  prepare(kinds: readonly ResourceKind[]): void {
+    for (const kind of kinds) if (kind.claims !== undefined) this.#of(kind, kind.claims)
+  }
+
+  /** An object has been written; undefined = there was none before, or is none now. */
+  onWritten({ claims }: ResourceKind, before: JsonObject | undefined, after: JsonObject | undefined): void {
+    if (claims === undefined || this.isBehind) return
+    this.isBehind = !sameJson(before && claims(before), after && claims(after))
   }
 
   #of(kind: ResourceKind, claims: NonNullable<ResourceKind['claims']>): Claimants {

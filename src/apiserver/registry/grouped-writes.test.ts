@@ -77,3 +77,33 @@ test('many writes go in several groups, and the event loop runs in between', asy
     ],
   )
 })
+
+test('a group that cannot begin fails what waits, and the next one may begin', async () => {
+  let broken = true
+  const begin = (): void => {
+    if (broken) throw new Error('the store cannot be read')
+  }
+  const writes = new GroupedWrites(storeOf(), { begin, isOver: () => false })
+  const results = await Promise.allSettled([writes.add(() => 1), writes.add(() => 2)])
+  assert.deepEqual(
+    results.map((result) => result.status === 'rejected' && result.reason.message),
+    ['the store cannot be read', 'the store cannot be read'],
+  )
+  broken = false
+  assert.equal(await writes.add(() => 3), 3)
+})
+
+test('a group ends when its limits say so, and the rest is written in the next one', async (t) => {
+  t.mock.method(performance, 'now', () => 0)
+  const store = storeOf()
+  let last = 0
+  const writes = new GroupedWrites(store, { begin: () => undefined, isOver: () => last === 2 })
+  await Promise.all(
+    [1, 2, 3, 4].map((n) =>
+      writes.add(() => {
+        last = n
+      }),
+    ),
+  )
+  assert.deepEqual(store.groups, [2, 2])
+})

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { EVENTS } from '../../kube/api/kinds/event-kind.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { StoreEvent, TaskResult } from '../api/object-store.ts'
+import { GroupedWrites } from './grouped-writes.ts'
 import { createInProcessClient } from './in-process-client.ts'
 import type { Registry } from './registry.ts'
 
@@ -80,28 +82,44 @@ test('a follower with a label selector gets objects that enter and leave it, and
   assert.equal(received.length, 2 + changes.length)
 })
 
-test('only statuses of one turn are written together, unless the kind is checked against other objects', async () => {
+test('statuses and Events of one turn are written together; everything else at once', async () => {
   const groups: number[] = []
   let written = 0
-  const registry = {
-    store: {
-      together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
-        const results = Array.from(tasks, (task) => ({ value: task() }))
-        groups.push(results.length)
-        return results
-      },
+  const write = (): object => ({ object: { written: ++written } })
+  const grouped = new GroupedWrites({
+    together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
+      const results = Array.from(tasks, (task) => ({ value: task() }))
+      groups.push(results.length)
+      return results
     },
-    update: () => ({ object: { written: ++written } }),
+  })
+  const registry = {
+    together: <T>(task: () => T) => grouped.add(task),
+    create: write,
+    update: write,
+    patch: write,
   }
   const client = createInProcessClient(registry as unknown as Registry)
   const object = { metadata: { name: 'web', namespace: 'shop' } }
-  const later = [1, 2, 3].map(() => client.update(POD_PROTECTORS, object, 'status'))
+  const at = { namespace: 'shop', name: 'web' }
+  const type = 'application/merge-patch+json'
+  const later = [
+    client.update(POD_PROTECTORS, object, 'status'),
+    client.update(UPSTREAM_CLUSTERS, object, 'status'),
+    client.patch(UPSTREAM_CLUSTERS, at, type, {}, { fieldManager: 'x', subresource: 'status' }),
+    client.create(EVENTS, object),
+    client.patch(EVENTS, at, type, {}, { fieldManager: 'x' }),
+  ]
   assert.equal(written, 0)
-  const atOnce = [client.update(UPSTREAM_CLUSTERS, object, 'status'), client.update(POD_PROTECTORS, object)]
-  assert.equal(written, 2)
+  const atOnce = [
+    client.update(POD_PROTECTORS, object),
+    client.create(POD_PROTECTORS, object),
+    client.patch(UPSTREAM_CLUSTERS, at, type, {}, { fieldManager: 'x' }),
+  ]
+  assert.equal(written, 3)
   assert.deepEqual(
     await Promise.all([...atOnce, ...later]),
-    [1, 2, 3, 4, 5].map((n) => ({ written: n })),
+    [1, 2, 3, 4, 5, 6, 7, 8].map((n) => ({ written: n })),
   )
-  assert.deepEqual(groups, [3])
+  assert.deepEqual(groups, [5])
 })

@@ -23,7 +23,7 @@ import { metaText } from '../objects/object-metadata.ts'
 import type { Incoming } from '../objects/write-object-decode.ts'
 import type { WriteCall } from './context.ts'
 import { DELETE_NOW } from './deletion-options.ts'
-import { GroupedWrites } from './grouped-writes.ts'
+import { isEvent } from './events.ts'
 import type { Registry } from './registry.ts'
 
 /** Also in managedFields. */
@@ -37,11 +37,9 @@ export function createInProcessClient(registry: Registry): ObjectClient {
 
 class InProcessClient implements ObjectClient {
   readonly #registry: Registry
-  readonly #statuses: GroupedWrites
 
   constructor(registry: Registry) {
     this.#registry = registry
-    this.#statuses = new GroupedWrites(registry.store)
   }
 
   async get(kind: ResourceKind, at: ObjectName): Promise<JsonObject> {
@@ -56,7 +54,10 @@ class InProcessClient implements ObjectClient {
 
   async create(kind: ResourceKind, object: JsonObject): Promise<JsonObject> {
     const namespace = kind.namespaced ? metaText(object, 'namespace') : ''
-    return this.#registry.create(kind, namespace, incoming(object), callOf(MANAGER, false)).object
+    const body = incoming(object)
+    return this.#written(isEvent(kind), () => {
+      return this.#registry.create(kind, namespace, body, callOf(MANAGER, false)).object
+    })
   }
 
   async update(kind: ResourceKind, object: JsonObject, subresource?: 'status'): Promise<JsonObject> {
@@ -64,8 +65,7 @@ class InProcessClient implements ObjectClient {
     const body = incoming(object)
     const write = (): JsonObject =>
       this.#registry.update(kind, at, subresource ?? '', body, callOf(MANAGER, false)).object
-    // Claims are updated by events, and a group's events are delivered at its end.
-    return subresource === 'status' && kind.claims === undefined ? this.#statuses.add(write) : write()
+    return this.#written(subresource === 'status', write)
   }
 
   async patch(
@@ -78,7 +78,10 @@ class InProcessClient implements ObjectClient {
     const { fieldManager, force = false, subresource = '' } = options
     // No kind served here has it.
     if (subresource === 'scale') throw statusError('NotFound', `${resourceName(kind)} has no subresource scale`)
-    return this.#registry.patch(kind, at, subresource, type, incoming(body), callOf(fieldManager, force)).object
+    const given = incoming(body)
+    return this.#written(isEvent(kind) || subresource === 'status', () => {
+      return this.#registry.patch(kind, at, subresource, type, given, callOf(fieldManager, force)).object
+    })
   }
 
   async delete(kind: ResourceKind, at: ObjectName): Promise<void> {
@@ -87,6 +90,11 @@ class InProcessClient implements ObjectClient {
 
   async currentVersion(): Promise<string> {
     return String(this.#registry.store.revision)
+  }
+
+  /** Statuses and Events need not go to disk one by one: their authors await them. */
+  #written(isGrouped: boolean, write: () => JsonObject): Promise<JsonObject> | JsonObject {
+    return isGrouped ? this.#registry.together(write) : write()
   }
 
   follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {

@@ -19,6 +19,7 @@ import { CurrentObjects } from './current.ts'
 import { type Deleted, deleteObject } from './deletion.ts'
 import type { DeleteOptions } from './deletion-options.ts'
 import { EventSweeper, isEvent } from './events.ts'
+import { GroupedWrites } from './grouped-writes.ts'
 import { limitWork } from './limit-work.ts'
 import { DEFAULT_NAMESPACES } from './namespaces.ts'
 import { APPLY, applyObject, patchedObject, patchObject, type RegistryPatchType } from './patch.ts'
@@ -29,6 +30,7 @@ export class Registry {
   readonly kinds: readonly ResourceKind[]
   readonly #context: RegistryContext
   readonly #events: EventSweeper
+  readonly #groups: GroupedWrites
 
   /** Creates the default namespaces. */
   constructor(deps: RegistryDeps) {
@@ -45,12 +47,28 @@ export class Registry {
       current: new CurrentObjects(deps.store),
     }
     this.#events = new EventSweeper(deps.store)
+    const { current } = this.#context
+    this.#groups = new GroupedWrites(deps.store, {
+      begin: () => {
+        current.prepare(deps.kinds)
+        current.isBehind = false
+      },
+      isOver: () => current.isBehind,
+    })
     for (const name of DEFAULT_NAMESPACES) this.#ensureNamespace(name)
   }
 
   /** Milliseconds of the wall clock. */
   now(): number {
     return this.#context.now()
+  }
+
+  /**
+   * Runs a write with the others of this turn of the event loop. Resolves, or rejects with what `write` throws, once all are on disk. A write may run
+   * again when the disk fails; watchers hear of it after the whole group.
+   */
+  together<T>(write: () => T): Promise<T> {
+    return this.#groups.add(write)
   }
 
   /** @throws {StatusError} 404 */

@@ -96,6 +96,7 @@ function store(context: RegistryContext, kind: ResourceKind, stored: StoredObjec
   const write = { resource, namespace, name, object, expected: revision }
   try {
     const written = context.store.write(ends ? removalWrites(context, kind, stored) : [write])
+    context.current.onWritten(kind, stored.object, ends ? undefined : object)
     return ends ? object : (written[0]?.object ?? object)
   } catch (error) {
     if (error instanceof StoreConflict) throw conflict(kind, name, MODIFIED)

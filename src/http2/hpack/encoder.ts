@@ -9,11 +9,11 @@ import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, S
 const MAX_TABLE_BYTES = 4096
 /** Overhead of an entry (RFC 7541 section 4.1). */
 const ENTRY_OVERHEAD = 32
-/** The most entries a table of that size can have: a power of two. */
+/** Maximum entries in a table of that size: a power of two. */
 const SLOTS: number = MAX_TABLE_BYTES / ENTRY_OVERHEAD
 /** Longer values are rarely sent twice, and would evict many others. */
 const MAX_INDEXED_VALUE = 1024
-/** How many entries of one name are looked at. */
+/** Maximum entries of one name that are compared. */
 const MAX_CHAIN = 8
 /** Type octet and two lengths of at most 6 octets, with room to spare. */
 const FIELD_BOUND = 16

@@ -61,7 +61,7 @@ export function parseClientListenAddress(text: string): ListenAddress | { readon
   const slash = text.indexOf('/')
   if (slash < 0) return parseSocketAddress(text)
   const option = text.slice(slash)
-  if (option !== PROXY_PROTOCOL) return { error: `has an option that is not known; there is ${PROXY_PROTOCOL}` }
+  if (option !== PROXY_PROTOCOL) return { error: `has an unknown option; the only one is ${PROXY_PROTOCOL}` }
   const address = parseSocketAddress(text.slice(0, slash))
   return 'error' in address ? address : { ...address, proxyProtocol: true }
 }

@@ -34,11 +34,16 @@ export interface FollowEvents {
   /** The complete state: at the beginning, and after every gap in the history. */
   onReplace(objects: readonly JsonObject[]): void
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void
-  /** Whether the state delivered so far is current. `message` says what is wrong, '' if nothing is. */
-  onState(current: boolean, message: string): void
+  /** A watch was opened where the last one ended, without a list in between. Not every client calls this. */
+  onResumed?(): void
   /**
-   * Everything up to this resourceVersion has been delivered: called after each list, each event, and each bookmark, which comes without an event.
-   * Never called without word from the server.
+   * Whether the state delivered so far is current. `message` is the fault, '' = none; `code` is that of a refusal by the server that waiting
+   * will not change: 403, 404; 0 or absent = not refused.
+   */
+  onState(current: boolean, message: string, code?: number): void
+  /**
+   * Everything up to this resourceVersion has been delivered: called after each list, each event, and each bookmark (which has no event).
+   * Called only when the server has sent something.
    */
   onVersion?(resourceVersion: string): void
 }
@@ -51,26 +56,42 @@ export interface FollowChoice {
   readonly name?: string
   /** Called for each object as it arrives, before the next is read; the follower receives the result. For followers that keep little of large objects. */
   readonly transform?: Transform
-  /** Hands `transform` the bytes of each object, too. Not every client can. Default: parsed objects only. */
+  /** Parses answers instead of the client, which then does not call `transform`. Not every client supports this. Default: the client parses them. */
   readonly raw?: RawObjects
   /**
-   * A watch that was interrupted is resumed however long that lasted, as the server tells by 410 if its history has a gap. Default: after a while
-   * the objects are listed again, which tells at once what is current.
+   * An interrupted watch is resumed after any time: the server answers 410 if its history has a gap. Default: after a while the objects are listed
+   * again, which shows the current state at once.
    */
   readonly keepsPlace?: boolean
 }
 
-/** @param bytes of the object; undefined unless FollowChoice.raw is set */
-export type Transform = (object: JsonObject, bytes?: Buffer) => JsonObject
+export type Transform = (object: JsonObject) => JsonObject
 
-/** Finds the bytes of objects in those of an answer, for followers that keep what a server has sent as it was sent. */
+/** Encoding of objects requested from an API server. Custom resources have no Protobuf. */
+export type WireEncoding = 'json' | 'protobuf'
+
+/** Parses answers for followers that keep the bytes as sent by the server. They account for their memory themselves. */
 export interface RawObjects {
-  /** The objects of a list, in order. @throws if they cannot be found */
-  itemsOf(page: Buffer): readonly Buffer[]
-  /** The object of one event of a watch. @throws if it cannot be found */
-  objectOf(event: Buffer): Buffer
-  /** An event that only tells a resourceVersion. */
-  onBookmark(event: Buffer): void
+  readonly encoding: WireEncoding
+  /** @param body of a page of a list @throws if it is not one */
+  page(body: Buffer): RawPage
+  /** @param bytes of one event of a watch @throws if it is not one */
+  event(bytes: Buffer): RawEvent
+}
+
+export interface RawPage {
+  /** The objects as kept by the follower, in order. */
+  readonly objects: readonly JsonObject[]
+  readonly resourceVersion: string
+  /** '' = the last page. */
+  readonly next: string
+}
+
+export interface RawEvent {
+  readonly type: string
+  readonly resourceVersion: string
+  /** The object as kept by the follower; for an ERROR, its Status. */
+  readonly object: JsonObject
 }
 
 export interface Following {
@@ -80,11 +101,13 @@ export interface Following {
 export interface ObjectClient {
   /** Rejects with NotFound (404) if there is none. */
   get(kind: ResourceKind, at: ObjectName): Promise<JsonObject>
-  /** GETs any path with its query, for what is not an object of a kind. Not every client has it. */
+  /** GETs any path with its query, for responses that are not an object of a kind. Not every client has this. */
   read?(path: string): Promise<JsonObject>
   /** @param namespace '' = all */
   list(kind: ResourceKind, namespace: string, labelSelector?: string): Promise<ObjectList>
   create(kind: ResourceKind, object: JsonObject): Promise<JsonObject>
+  /** POSTs to a subresource. Not every client has it. */
+  post?(kind: ResourceKind, at: ObjectName, subresource: string, body: JsonObject): Promise<JsonObject>
   /** PUT; fails with a conflict (409) if metadata.resourceVersion is not the current one. */
   update(kind: ResourceKind, object: JsonObject, subresource?: 'status'): Promise<JsonObject>
   patch(kind: ResourceKind, at: ObjectName, type: PatchType, body: unknown, options: PatchOptions): Promise<JsonObject>

@@ -4,6 +4,7 @@ import type { FieldError } from '../../kit/api/json/field-error.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { JsonSchema } from '../../kit/api/json/json-schema.ts'
 import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
+import type { UserInfo } from './user.ts'
 
 /** additionalPrinterColumns of a CRD (apiextensions.k8s.io/v1 CustomResourceColumnDefinition). */
 export interface PrinterColumn {
@@ -31,6 +32,8 @@ export interface ResourceKind {
   readonly namespaced: boolean
   /** Whether there is a `/status` subresource; if so, the main endpoint ignores status. */
   readonly hasStatus: boolean
+  /** Whether the server alone writes the status, as it grants something: of `/status`, clients have reads only. Default: false. */
+  readonly ownStatus?: boolean
   /** Whether metadata.generation counts changes outside metadata (and status). Core kinds such as Secret have none. */
   readonly hasGeneration: boolean
   /** Subresources other than `/status`. Default: none. */
@@ -49,8 +52,12 @@ export interface ResourceKind {
    * @param before the object being replaced; undefined for a new one
    */
   check(object: JsonObject, before: JsonObject | undefined, pem: PemChecks): readonly FieldError[]
-  /** Fills in what the server decides for a new object (PrepareForCreate of registry/rest). Default: nothing. */
-  prepare?(object: JsonObject): JsonObject
+  /**
+   * Fills in what the server decides for a new object (PrepareForCreate of registry/rest). Default: nothing.
+   * @param by undefined = the server itself creates it
+   * @throws {StatusError} if this sender may not create one
+   */
+  prepare?(object: JsonObject, by: ObjectWriter | undefined): JsonObject
   /**
    * Grace period in seconds before the object is removed, unless it is deleted again with none (CheckGracefulDelete of registry/rest). Default: 0,
    * immediate removal.
@@ -61,6 +68,16 @@ export interface ResourceKind {
   claims?(object: JsonObject): readonly string[]
   /** Errors that involve two objects; `others` share a claim with this one. */
   conflicts?(object: JsonObject, others: readonly JsonObject[]): readonly FieldError[]
+}
+
+/** The sender of a request for an object, as far as kinds that record it must know. */
+export interface ObjectWriter {
+  /** The user of its credential, whatever the request impersonates. */
+  readonly user: UserInfo
+  /** The request asks to run as another user (kubectl --as). */
+  readonly impersonates: boolean
+  /** Whether the user has a right on the object's kind. @param subresource '' = on the object */
+  may(verb: string, subresource: string): boolean
 }
 
 export type KindSubresource = ViewSubresource | ConnectSubresource
@@ -93,6 +110,12 @@ export interface ConnectCall {
   readonly query: URLSearchParams
   /** The request body; empty if there is none. */
   readonly body: JsonObject
+  /** undefined = without a credential. */
+  readonly by: ObjectWriter | undefined
+  /** Wall clock of the server, milliseconds since the epoch. */
+  readonly nowMs: number
+  /** Writes the object's status, also where clients cannot. @returns the object after the write @throws {StatusError} */
+  setStatus(status: JsonObject): JsonObject
   /** Deletes the object. @param options DeleteOptions as clients send them @throws {StatusError} */
   remove(options: JsonObject): void
 }

@@ -2,6 +2,7 @@
 
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
 import { type Status, StatusError } from '../api/status.ts'
+import { readProtobufStatus } from '../core/objects/protobuf-status.ts'
 
 /** Reasons that client-go assigns to responses without a Status (apimachinery/pkg/api/errors NewGenericServerResponse). */
 const REASONS: Readonly<Record<number, Status['reason']>> = {
@@ -24,15 +25,17 @@ const REASONS: Readonly<Record<number, Status['reason']>> = {
 const MAX_TEXT = 300
 
 /** The error for an unsuccessful response; `retryAfter` is the header, '' = none. */
-export function statusErrorOf(code: number, body: string, retryAfter: string): StatusError {
-  const status = readStatus(body)
+export function statusErrorOf(code: number, body: string | Buffer, retryAfter: string): StatusError {
+  const status = (typeof body === 'string' ? undefined : statusIn(readProtobufStatus(body))) ?? readStatus(String(body))
   const seconds = /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined
   if (status !== undefined) {
     const details = { ...status.details, ...(seconds !== undefined && { retryAfterSeconds: seconds }) }
     return new StatusError({ ...status, code: status.code ?? code, details })
   }
   const message =
-    code === 404 ? 'the server could not find the requested resource' : `the server answered ${code}${excerpt(body)}`
+    code === 404
+      ? 'the server could not find the requested resource'
+      : `the server answered ${code}${excerpt(String(body))}`
   return new StatusError({
     kind: 'Status',
     apiVersion: 'v1',

@@ -9,7 +9,9 @@ import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
 import type { Charge } from '../../kit/api/stream.ts'
 import { serverCharge } from '../../kit/core/shares/charge.ts'
 import { guardedConnector } from '../../kit/io/dial/dial-guard.ts'
+import { http1Connector } from '../../kit/io/dial/http1-connector.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
+import type { WireEncoding } from '../api/object-client.ts'
 import { StatusError } from '../api/status.ts'
 import { type AnswerLimits, OBJECT, SHORT_TEXT_BYTES } from '../core/answers/answer-limits.ts'
 import { AnswerReader } from '../core/answers/answer-reader.ts'
@@ -31,6 +33,8 @@ export interface KubeAccessSource {
   access(): Promise<KubeAccess>
   /** After a 401: true if there may be new credentials now. */
   renew(): boolean
+  /** The Warning header fields of each response with code 200. */
+  warned?(values: readonly string[]): void
   /** Whether a watch to this server may continue; called every second. Default: always. */
   stillGood?(access: KubeAccess): boolean
 }
@@ -44,6 +48,8 @@ interface KubeHttpRequest {
   readonly contentType?: string
   /** Limits of the response. Default: those of one object. */
   readonly limits?: AnswerLimits
+  /** Encoding of the response. Default: JSON. */
+  readonly encoding?: WireEncoding | undefined
 }
 
 /** Deadline of a call including its response; kube-apiserver itself gives up after 60 s. */
@@ -60,6 +66,11 @@ const MAX_CONNECTIONS = 32
 const MAX_RESENDS = 3
 const LONGEST_RETRY_AFTER_S = 10
 const USER_AGENT = 'portcullis'
+const ACCEPT: Readonly<Record<WireEncoding, string>> = {
+  json: 'application/json',
+  protobuf: 'application/vnd.kubernetes.protobuf',
+}
+const NO_BODY: Buffer = Buffer.alloc(0)
 /** How often a watch is checked for whether it may continue. */
 const LOOK_MS = 1_000
 
@@ -74,15 +85,17 @@ interface Call extends KubeCallTarget {
   readonly contentType: string
   readonly payload: string | null
   readonly limits: AnswerLimits
+  readonly encoding: WireEncoding
   /** Server of the last attempt; '' = none yet. */
   server: string
   /** When it began. */
   beganMs: number
 }
 
-function callOf({ method, path, body, contentType = 'application/json', limits = OBJECT }: KubeHttpRequest): Call {
+function callOf(request: KubeHttpRequest): Call {
+  const { method, path, body, contentType = 'application/json', limits = OBJECT, encoding = 'json' } = request
   const payload = body === undefined ? null : JSON.stringify(body)
-  return { method, path, contentType, payload, limits, server: '', beganMs: 0 }
+  return { method, path, contentType, payload, limits, encoding, server: '', beganMs: 0 }
 }
 
 export class KubeHttp {
@@ -114,32 +127,36 @@ export class KubeHttp {
   }
 
   /**
-   * @param onBytes receives the body of the answer that is returned
    * @throws {StatusError} (rejects) if the server refuses
    * @throws {AnswerTooLargeError} (rejects) if the response exceeds `limits`
    * @throws {Error} (rejects) if there is no response
    */
-  async call(request: KubeHttpRequest, end?: AbortSignal, onBytes?: (bytes: Buffer) => void): Promise<JsonObject> {
-    const timeout = AbortSignal.timeout(this.#timeoutMs)
-    const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
+  async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
     const call = callOf(request)
-    for (let resends = 0; ; resends++) {
-      try {
-        return await this.#callOnce(call, signal, onBytes)
-      } catch (error) {
-        const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
-        if (seconds === undefined) throw error
-        await sleep(seconds * 1000, undefined, { signal }).catch(() => {
-          throw error
-        })
-        this.#events.resent(call, (error as StatusError).code)
-      }
+    const bytes = await this.#answered(call, end)
+    let value: unknown
+    try {
+      value = JSON.parse(bytes.toString('utf8'))
+    } catch {
+      value = undefined
     }
+    if (!isRecord(value)) throw new Error(`${call.server} answered with something that is not a JSON object`)
+    return value
+  }
+
+  /** The unparsed body of the answer. Rejects like `call`. */
+  async bytes(request: KubeHttpRequest, end?: AbortSignal): Promise<Buffer> {
+    return await this.#answered(callOf(request), end)
   }
 
   /** The body of an endless response. Rejects like `call`; iterating throws plain Errors. */
-  async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
-    const call = callOf({ method: 'GET', path })
+  async open(
+    path: string,
+    silenceMs: number,
+    signal: AbortSignal,
+    encoding?: WireEncoding,
+  ): Promise<AsyncIterable<Buffer>> {
+    const call = callOf({ method: 'GET', path, encoding })
     const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
     const answer = await this.#send(call, signal, headMs, silenceMs)
     if (answer.response.statusCode !== 200) throw await this.#refusal(call, answer)
@@ -167,19 +184,27 @@ export class KubeHttp {
     await this.#agent?.destroy()
   }
 
-  async #callOnce(call: Call, signal: AbortSignal, onBytes?: (bytes: Buffer) => void): Promise<JsonObject> {
+  async #answered(call: Call, end?: AbortSignal): Promise<Buffer> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs)
+    const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
+    for (let resends = 0; ; resends++) {
+      try {
+        return await this.#callOnce(call, signal)
+      } catch (error) {
+        const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
+        if (seconds === undefined) throw error
+        await sleep(seconds * 1000, undefined, { signal }).catch(() => {
+          throw error
+        })
+        this.#events.resent(call, (error as StatusError).code)
+      }
+    }
+  }
+
+  async #callOnce(call: Call, signal: AbortSignal): Promise<Buffer> {
     const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
     if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
-    const bytes = await this.#bytes(call, answer)
-    let value: unknown
-    try {
-      value = JSON.parse(bytes.toString('utf8'))
-    } catch {
-      value = undefined
-    }
-    if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is not a JSON object`)
-    onBytes?.(bytes)
-    return value
+    return await this.#bytes(call, answer)
   }
 
   async #send(call: Call, signal: AbortSignal, headersTimeout: number, bodyTimeout: number): Promise<Answer> {
@@ -210,6 +235,7 @@ export class KubeHttp {
     try {
       const response = await this.#dispatch(call, access, signal, headersTimeout, bodyTimeout)
       this.#events.answered(call, String(response.statusCode))
+      if (response.statusCode === 200) this.#source.warned?.([response.headers['warning'] ?? []].flat())
       return response
     } catch (error) {
       this.#events.answered(call, '<error>')
@@ -224,7 +250,7 @@ export class KubeHttp {
   }
 
   #dispatch(
-    { method, path, payload, contentType }: Call,
+    { method, path, payload, contentType, encoding }: Call,
     access: KubeAccess,
     signal: AbortSignal,
     headersTimeout: number,
@@ -236,7 +262,7 @@ export class KubeHttp {
       path: `${pathname.replace(/\/$/, '')}${path}` || '/',
       method,
       headers: {
-        accept: 'application/json',
+        accept: ACCEPT[encoding],
         'user-agent': USER_AGENT,
         ...(payload !== null && { 'content-type': contentType }),
         ...access.headers,
@@ -273,7 +299,10 @@ export class KubeHttp {
       proxyUrl === ''
         ? new Agent({
             ...options,
-            connect: guard === undefined ? connect : guardedConnector((host, port) => guard.to(host, port), connect),
+            connect:
+              guard === undefined
+                ? http1Connector(connect)
+                : guardedConnector((host, port) => guard.to(host, port), connect),
           })
         : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: identity, connect: keepAlive })
     this.#agentKey = key
@@ -286,10 +315,10 @@ export class KubeHttp {
     const retryAfter = textOf(headers['retry-after'])
     if (isEncoded(headers)) {
       discard(body)
-      return statusErrorOf(statusCode, '', retryAfter)
+      return statusErrorOf(statusCode, NO_BODY, retryAfter)
     }
     const reader = new AnswerReader(SHORT_TEXT_BYTES, new AnswerBytes(this.charge))
-    let text = ''
+    let text = NO_BODY
     // A watch's signal has no deadline.
     const late = setTimeout(() => body.destroy(new Error('no answer in time')), this.#timeoutMs)
     try {
@@ -303,7 +332,7 @@ export class KubeHttp {
       throw noAnswer(access, error)
     } finally {
       clearTimeout(late)
-      text = reader.text()
+      text = reader.whole()
     }
     return statusErrorOf(statusCode, text, retryAfter)
   }
@@ -316,7 +345,7 @@ export class KubeHttp {
       throw error instanceof KubeCallError ? error : noAnswer(access, error)
     })
     this.#ended(call, reader.bytes)
-    return reader.countedBytes(call.limits, COUNT_SEED)
+    return call.encoding === 'json' ? reader.countedBytes(call.limits, COUNT_SEED) : reader.whole()
   }
 
   async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {

@@ -83,6 +83,9 @@ export function clientOf(
       const path = `${collectionPath(kind, namespace, true)}?fieldManager=${FIELD_MANAGER}`
       return http.call({ method: 'POST', path, body: object })
     },
+    post: async (kind, at, subresource, body) => {
+      return http.call({ method: 'POST', path: objectPath(kind, at, subresource), body })
+    },
     update: async (kind, object, subresource) => {
       const path = `${objectPath(kind, objectName(object), subresource)}?fieldManager=${FIELD_MANAGER}`
       return http.call({ method: 'PUT', path, body: object })
@@ -122,16 +125,14 @@ function pagesOf(
     ...(labelSelector !== '' && { labelSelector }),
     ...(name !== '' && { fieldSelector: `metadata.name=${name}` }),
   }
+  const pathOf = (query: Readonly<Record<string, string>>): string =>
+    `${path}?${new URLSearchParams({ ...selector, ...query })}`
   return {
     charge: http.charge,
-    page: (query, limits, signal, onBytes) =>
-      http.call(
-        { method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}`, limits },
-        signal,
-        onBytes,
-      ),
-    watch: (query, silenceMs, signal) =>
-      http.open(`${path}?${new URLSearchParams({ ...selector, ...query })}`, silenceMs, signal),
+    page: (query, limits, signal) => http.call({ method: 'GET', path: pathOf(query), limits }, signal),
+    bytes: (query, limits, encoding, signal) =>
+      http.bytes({ method: 'GET', path: pathOf(query), limits, encoding }, signal),
+    watch: (query, silenceMs, signal, encoding) => http.open(pathOf(query), silenceMs, signal, encoding),
   }
 }
 
@@ -143,7 +144,7 @@ function collectionPath(kind: ResourceKind, namespace: string, needed: boolean):
   return namespaced && one !== '' ? `${root}/namespaces/${segment(kind, one)}/${plural}` : `${root}/${plural}`
 }
 
-function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subresource?: 'status' | 'scale'): string {
+function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subresource?: string): string {
   const path = `${collectionPath(kind, namespace, true)}/${segment(kind, name)}`
   return subresource === undefined ? path : `${path}/${subresource}`
 }

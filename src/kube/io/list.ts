@@ -3,24 +3,30 @@
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import type { Charge } from '../../kit/api/stream.ts'
-import type { ObjectList, RawObjects, Transform } from '../api/object-client.ts'
+import type { ObjectList, RawObjects, RawPage, Transform, WireEncoding } from '../api/object-client.ts'
 import { StatusError } from '../api/status.ts'
 import type { AnswerLimits } from '../core/answers/answer-limits.ts'
-import { itemsOf, listPages } from '../core/answers/paged-list.ts'
+import { endOf, itemsOf, listPages, type ReadPage } from '../core/answers/paged-list.ts'
 
-/** One collection of an API server. Both methods reject with a StatusError, or an Error if there is no response. */
+/** One collection of an API server. All methods reject with a StatusError, or an Error if there is no response. */
 export interface ResourcePages {
   /** The source that is charged for the memory of responses. */
   readonly charge: Charge
-  /** @param onBytes receives the body of the page that is returned */
-  page(
+  page(query: Readonly<Record<string, string>>, limits: AnswerLimits, signal?: AbortSignal): Promise<JsonObject>
+  /** The same, unparsed. */
+  bytes(
     query: Readonly<Record<string, string>>,
     limits: AnswerLimits,
+    encoding: WireEncoding,
     signal?: AbortSignal,
-    onBytes?: (bytes: Buffer) => void,
-  ): Promise<JsonObject>
+  ): Promise<Buffer>
   /** Resolves with the response's head. The body fails after `silenceMs` of silence. */
-  watch(query: Readonly<Record<string, string>>, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
+  watch(
+    query: Readonly<Record<string, string>>,
+    silenceMs: number,
+    signal: AbortSignal,
+    encoding?: WireEncoding,
+  ): Promise<AsyncIterable<Buffer>>
 }
 
 /** Limit per collection: a cluster has at most 150,000 pods (kubernetes.io/docs/setup/best-practices/cluster-large). */
@@ -53,33 +59,34 @@ async function listOnce(
 ): Promise<ObjectList> {
   const items: JsonObject[] = []
   memory?.begin()
-  let resourceVersion: unknown
-  let isLast = false
-  let bytes: Buffer | undefined
-  const onBytes = (body: Buffer): void => {
-    bytes = body
+  let last: RawPage | undefined
+  const queryOf = (limit: number, next: string): Record<string, string> => {
+    return { limit: String(limit), ...(next !== '' && { continue: next }) }
   }
-  const read = listPages((limit, next, limits) => {
-    const query = { limit: String(limit), ...(next !== '' && { continue: next }) }
-    return pages.page(query, limits, signal, raw === undefined ? undefined : onBytes)
-  }, MAX_OBJECTS)
+  const readPage: ReadPage<RawPage> =
+    raw === undefined
+      ? async (limit, next, limits) => parsedPage(await pages.page(queryOf(limit, next), limits, signal), transform)
+      : async (limit, next, limits) => raw.page(await pages.bytes(queryOf(limit, next), limits, raw.encoding, signal))
+  const read = listPages(readPage, MAX_OBJECTS, ({ next, objects }) => ({ next, objects: objects.length }))
   for await (const page of read) {
-    const metadata = recordOf(page['metadata'])
-    const common = itemHead(page)
-    const found = itemsOf(page)
-    const parts = raw === undefined || bytes === undefined ? undefined : raw.itemsOf(bytes)
-    if (parts !== undefined && parts.length !== found.length) throw new Error('the bytes of a list are not its objects')
-    const objects = found.flatMap((item, at) =>
-      isRecord(item) ? [transform({ ...common, ...item }, parts?.[at])] : [],
-    )
+    const { objects } = page
     memory?.list(objects)
     onPage?.(objects, items.length === 0)
     for (const object of objects) items.push(object)
-    resourceVersion = metadata['resourceVersion']
-    isLast = textOf(metadata['continue']) === ''
+    last = page
   }
-  if (!isLast) throw new Error(`there are more than ${MAX_OBJECTS} objects, which is the limit`)
-  return { items, resourceVersion: textOf(resourceVersion) }
+  if (last === undefined || last.next !== '')
+    throw new Error(`there are more than ${MAX_OBJECTS} objects, which is the limit`)
+  return { items, resourceVersion: last.resourceVersion }
+}
+
+function parsedPage(page: JsonObject, transform: Transform): RawPage {
+  const common = itemHead(page)
+  return {
+    objects: itemsOf(page).flatMap((item) => (isRecord(item) ? [transform({ ...common, ...item })] : [])),
+    resourceVersion: textOf(recordOf(page['metadata'])['resourceVersion']),
+    next: endOf(page).next,
+  }
 }
 
 export function identity(object: JsonObject): JsonObject {

@@ -10,8 +10,6 @@ import { COUNT_SEED } from './answers/thread-answers.ts'
 export interface WatchEvent {
   readonly type: string
   readonly object: JsonObject
-  /** The line, without its end. */
-  readonly bytes: Buffer
 }
 
 const NEWLINE = 0x0a
@@ -19,7 +17,27 @@ const NEWLINE = 0x0a
 /** The data is unreadable, and would be the next time. */
 export class BadWatchError extends Error {}
 
+/** The events of a watch, parsed. */
 export class WatchLines {
+  readonly #lines: EventLines
+
+  /** @param memory as of EventLines */
+  constructor(memory: AnswerMemory) {
+    this.#lines = new EventLines(memory)
+  }
+
+  /** The events completed by `chunk`. @throws {BadWatchError} as EventLines, and if a line is not an event */
+  push(chunk: Buffer): WatchEvent[] {
+    return this.#lines.push(chunk).map(parseEvent)
+  }
+
+  drop(): void {
+    this.#lines.drop()
+  }
+}
+
+/** The lines of a watch, which may be parsed: their values have been counted. */
+export class EventLines {
   readonly #line: AnswerReader
 
   /** @param memory of the current line, which `drop` must release at the end */
@@ -27,20 +45,20 @@ export class WatchLines {
     this.#line = new AnswerReader(OBJECT.bytes, memory)
   }
 
-  /** The events completed by `chunk`. @throws {BadWatchError} if this is not a watch, or a line is too large */
-  push(chunk: Buffer): WatchEvent[] {
-    const events: WatchEvent[] = []
+  /** The lines completed by `chunk`, without their ends. @throws {BadWatchError} if a line is too large */
+  push(chunk: Buffer): Buffer[] {
+    const lines: Buffer[] = []
     let start = 0
     for (;;) {
       const end = chunk.indexOf(NEWLINE, start)
       if (end === -1) break
-      this.#keep(chunk.subarray(start, end))
+      keepPart(this.#line, chunk.subarray(start, end))
       const line = this.#counted()
-      if (line.length > 0) events.push(readEvent(line))
+      if (line.length > 0) lines.push(line)
       start = end + 1
     }
-    this.#keep(chunk.subarray(start))
-    return events
+    keepPart(this.#line, chunk.subarray(start))
+    return lines
   }
 
   drop(): void {
@@ -55,17 +73,19 @@ export class WatchLines {
       throw new BadWatchError(`the watch sent an event with ${error.excess}, which is the limit`)
     }
   }
-
-  #keep(part: Buffer): void {
-    const fault = this.#line.add(part)
-    if (fault === 'too-large')
-      throw new BadWatchError(`the watch sent an event of more than ${OBJECT.bytes} bytes, which is the limit`)
-    if (fault === 'no-room')
-      throw new BadWatchError('the watch sent an event for which there is no room among the answers that come')
-  }
 }
 
-function readEvent(bytes: Buffer): WatchEvent {
+/** @throws {BadWatchError} if an event is too large, or there is no room */
+export function keepPart(event: AnswerReader, part: Buffer): void {
+  const fault = event.add(part)
+  if (fault === 'too-large')
+    throw new BadWatchError(`the watch sent an event of more than ${OBJECT.bytes} bytes, which is the limit`)
+  if (fault === 'no-room')
+    throw new BadWatchError('the watch sent an event for which there is no room among the answers that come')
+}
+
+/** @throws {BadWatchError} */
+export function parseEvent(bytes: Buffer): WatchEvent {
   let value: unknown
   try {
     value = JSON.parse(bytes.toString('utf8'))
@@ -73,7 +93,7 @@ function readEvent(bytes: Buffer): WatchEvent {
     value = undefined
   }
   if (isRecord(value) && typeof value['type'] === 'string' && isRecord(value['object'])) {
-    return { type: value['type'], object: value['object'], bytes }
+    return { type: value['type'], object: value['object'] }
   }
   throw new BadWatchError('the watch sent something that is not an event')
 }

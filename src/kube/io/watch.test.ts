@@ -33,19 +33,26 @@ interface Step {
   readonly how?: 'end' | 'break' | 'stay'
 }
 
-function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) {
+const noBytes = (): never => assert.fail('the client reads the answers itself')
+
+function script(
+  t: TestContext,
+  steps: Step[],
+  lists: (JsonObject[] | Error)[],
+  metadata: JsonObject = { resourceVersion: '10' },
+) {
   const asked: Record<string, string>[] = []
   const received: string[] = []
+  const page = async (): Promise<JsonObject> => {
+    const items = lists.length > 1 ? lists.shift() : lists[0]
+    received.push('list')
+    if (items instanceof Error) throw items
+    return { kind: 'ThingList', apiVersion: 'v1', items, metadata }
+  }
   const pages: ResourcePages = {
     charge,
-    page: async (_query, _limits, _signal, onBytes) => {
-      const items = lists.length > 1 ? lists.shift() : lists[0]
-      received.push('list')
-      if (items instanceof Error) throw items
-      const page = { kind: 'ThingList', apiVersion: 'v1', items, metadata: { resourceVersion: '10' } }
-      onBytes?.(Buffer.from(JSON.stringify(page)))
-      return page
-    },
+    page,
+    bytes: async () => Buffer.from(JSON.stringify(await page())),
     watch: async (query, _silenceMs, signal) => {
       asked.push({ ...query })
       const { refuse, chunks = [], how = 'end' } = steps.shift() ?? { how: 'stay' as const }
@@ -63,7 +70,8 @@ function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) 
   const events: FollowEvents = {
     onReplace: (objects: readonly JsonObject[]) => received.push(`all ${objects.map(nameOf).join(',')}`),
     onChange: (type: string, one: JsonObject) => received.push(`${type} ${nameOf(one)}`),
-    onState: (current: boolean, message: string) => received.push(`${current} ${message}`.trim()),
+    onState: (current: boolean, message: string, code = 0) =>
+      received.push(`${current} ${message}${code === 0 ? '' : ` (${code})`}`.trim()),
   }
   const timing = { firstDelayMs: 2, longestDelayMs: 8, awayMs: 10_000, watchSeconds: 100, random: () => 0 }
   const follow = (more: Partial<FollowOptions> = {}): void => {
@@ -90,6 +98,19 @@ test('a watch resumes from the last event or bookmark', async (t) => {
     ['10', '40', '41'],
   )
   assert.deepEqual([asked[0]?.['allowWatchBookmarks'], asked[0]?.['timeoutSeconds']], ['true', '100'])
+})
+
+test('a watch that goes on where the last one ended is told of; one behind a list is not', async (t) => {
+  const steps: Step[] = [
+    { chunks: [line('ADDED', object('b', 12))], how: 'break' },
+    { chunks: [line('ERROR', GONE)] },
+    { how: 'stay' },
+  ]
+  const { received, events, follow } = script(t, steps, [[object('a', 9)]])
+  events.onResumed = () => received.push('resumed')
+  follow()
+  await waitFor('the second list', () => received.length === 7)
+  assert.deepEqual(received, ['list', 'all a', 'true', 'ADDED b', 'resumed', 'list', 'all a'])
 })
 
 test('events that come all at once are not handled in one turn of the event loop', async (t) => {
@@ -146,12 +167,27 @@ test('watches that end at once, or send something else, are not repeated in a ti
   assert.ok(received.length < 40)
 })
 
+test('lists without a resourceVersion are not repeated in a tight loop, and count as failed', async (t) => {
+  const { asked, received, follow } = script(t, [], [[object('a', 9)]], {})
+  let delays = 0
+  // Asked for once for each delay, and for each watch.
+  const random = (): number => {
+    delays++
+    return 0
+  }
+  follow({ awayMs: 30, firstDelayMs: 10, longestDelayMs: 10, random })
+  await waitFor('the report', () => received.includes('false the list has no resourceVersion'))
+  assert.deepEqual(asked, [])
+  const lists = received.filter((one) => one === 'list').length
+  assert.ok(delays >= lists - 1, `${lists} lists, ${delays} delays`)
+})
+
 test('a refusal is reported at once, and everything is read again when it is over', async (t) => {
   const denied = statusError('Forbidden', 'things is forbidden')
   const { received, follow } = script(t, [], [denied, denied, [object('a', 9)]])
   follow()
   await waitFor('the list', () => received.at(-1) === 'true')
-  assert.deepEqual(received, ['list', 'false things is forbidden', 'list', 'list', 'all a', 'true'])
+  assert.deepEqual(received, ['list', 'false things is forbidden (403)', 'list', 'list', 'all a', 'true'])
 })
 
 test('a listener that throws does not end the following', async (t) => {
@@ -159,6 +195,7 @@ test('a listener that throws does not end the following', async (t) => {
   const chunks = [line('ADDED', object('a', 11)), line('ADDED', object('b', 12))]
   const pages: ResourcePages = {
     charge,
+    bytes: noBytes,
     page: async () => ({ items: [], metadata: { resourceVersion: '10' } }),
     watch: async () =>
       (async function* () {
@@ -180,6 +217,7 @@ test('pages: an old continue token leads to another list, once', async () => {
   const told: string[] = []
   const pages: ResourcePages = {
     charge,
+    bytes: noBytes,
     page: async (query) => {
       queries.push(query)
       if (query['continue'] === 'old') throw statusError('Expired', 'the continue token is too old')
@@ -206,6 +244,7 @@ test('pages are delivered one by one, transformed', async (t) => {
   const nameOf = (one: JsonObject): string => String(one['name'])
   const pages: ResourcePages = {
     charge,
+    bytes: noBytes,
     page: async (query) => {
       const last = query['continue'] === 'more'
       const items = [last ? { name: 'c' } : { name: 'a' }, last ? { name: 'd' } : { name: 'b' }]
@@ -247,7 +286,7 @@ test('a refusal is reported once, and replaces what was wrong before', async (t)
   )
   follow({ awayMs: 20 })
   await waitFor('many lists', () => received.filter((one) => one === 'list').length > 20)
-  assert.deepEqual([...new Set(received.filter((one) => one !== 'list'))], ['false pods is forbidden'])
+  assert.deepEqual([...new Set(received.filter((one) => one !== 'list'))], ['false pods is forbidden (403)'])
 })
 
 test('objects without end: the following holds no more than there is room for, says why, and gives all of it back', async (t) => {
@@ -261,6 +300,7 @@ test('objects without end: the following holds no more than there is room for, s
   const big = (): JsonObject => object(`${'n'.repeat(1000)}${sent++}`, 11 + sent)
   const pages: ResourcePages = {
     charge,
+    bytes: noBytes,
     page: async () => {
       lists++
       return { items: small ? [object('a', 9)] : [object('a', 9), big()], metadata: { resourceVersion: '10' } }
@@ -291,7 +331,7 @@ test('objects without end: the following holds no more than there is room for, s
     resource: 'things',
     firstDelayMs: 1,
     longestDelayMs: 2,
-    awayMs: 5,
+    awayMs: 0,
   })
   t.after(() => following.stop())
   await waitFor('several lists', () => lists >= 5 && faults.length > 0)
@@ -328,36 +368,70 @@ test('a list that is larger than there is room for leaves what was kept as it is
   assert.ok(followedBytes().known.held < held)
 })
 
-test('a follower that wants them gets the bytes of each object, and those of bookmarks', async (t) => {
+test('a follower that reads answers itself gets their bytes, and nothing else parses them', async (t) => {
   const seen: string[] = []
   const { received, events, follow } = script(
     t,
-    [{ chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))], how: 'stay' }],
+    [{ chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40)), Buffer.from('{no JSON}\n')] }],
     [[object('a', 9), object('c', 8)]],
   )
   events.onVersion = (version) => received.push(version)
   follow({
     raw: {
-      itemsOf: (page) => JSON.parse(page.toString()).items.map((item: unknown) => Buffer.from(JSON.stringify(item))),
-      objectOf: (event) => Buffer.from(JSON.stringify(JSON.parse(event.toString()).object)),
-      onBookmark: (event) => void seen.push(`bookmark ${event}`),
+      encoding: 'json',
+      page: (body) => {
+        const { items, metadata } = JSON.parse(body.toString())
+        return { objects: items, resourceVersion: metadata.resourceVersion, next: '' }
+      },
+      event: (bytes) => {
+        seen.push(String(bytes))
+        const { type, object: one } = JSON.parse(bytes.toString())
+        return { type, resourceVersion: one.metadata.resourceVersion, object: one }
+      },
     },
-    transform: (one, bytes) => {
-      seen.push(String(bytes))
-      return one
-    },
+    transform: () => assert.fail('the objects are read already'),
   })
-  await waitFor('the bookmark', () => received.at(-1) === '40')
+  await waitFor(
+    'another list, since an event cannot be read',
+    () => received.filter((one) => one === 'list').length > 1,
+  )
+  assert.deepEqual(received.slice(0, 6), ['list', 'all a,c', '10', 'true', 'ADDED b', '12'])
   assert.deepEqual(seen, [
-    ...[object('a', 9), object('c', 8), object('b', 12)].map((one) => JSON.stringify(one)),
-    `bookmark ${JSON.stringify({ type: 'BOOKMARK', object: object('', 40) })}`,
+    ...[line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))].map((one) => String(one).trim()),
+    '{no JSON}',
   ])
 })
 
-test('bytes that are not those of the objects end a list', async (t) => {
+test('what a follower that reads answers itself keeps is its own to count: no event of a watch adds to it', async (t) => {
+  limitFollowedBytes(100_000)
+  t.after(() => limitFollowedBytes(256 * 1024 * 1024))
+  const EVENTS = 2000
+  const chunks = Array.from({ length: EVENTS }, (_, at) => line('MODIFIED', object('a', 11 + at)))
+  const { received, follow } = script(t, [{ chunks, how: 'stay' }], [[object('a', 9)]])
+  follow({
+    raw: {
+      encoding: 'json',
+      page: (body) => {
+        const { items, metadata } = JSON.parse(body.toString())
+        return { objects: items, resourceVersion: metadata.resourceVersion, next: '' }
+      },
+      event: (bytes) => {
+        const { type, object: one } = JSON.parse(bytes.toString())
+        return { type, resourceVersion: one.metadata.resourceVersion, object: one }
+      },
+    },
+  })
+  await waitFor('all events', () => received.filter((one) => one === 'MODIFIED a').length >= EVENTS)
+  assert.equal(received.filter((one) => one === 'list').length, 1)
+  assert.equal(followedBytes().known.held, 0)
+})
+
+test('a page that cannot be read ends a list', async (t) => {
   const { received, follow } = script(t, [], [[object('a', 9)]])
-  const raw = { itemsOf: () => [], objectOf: () => Buffer.of(), onBookmark: quiet }
-  follow({ raw })
+  const fail = (): never => {
+    throw new Error('not a list')
+  }
+  follow({ raw: { encoding: 'json', page: fail, event: fail } })
   await waitFor('another list', () => received.length > 1)
   assert.deepEqual(new Set(received), new Set(['list']))
 })

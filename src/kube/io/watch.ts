@@ -3,21 +3,30 @@
 
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
-import { recordOf } from '../../kit/api/json/object-shape.ts'
+import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import type { FollowChoice, FollowEvents, Following, ObjectList, RawObjects, Transform } from '../api/object-client.ts'
+import type {
+  FollowChoice,
+  FollowEvents,
+  Following,
+  ObjectList,
+  RawEvent,
+  RawObjects,
+  Transform,
+} from '../api/object-client.ts'
 import { StatusError } from '../api/status.ts'
 import { AnswerBytes } from './answers/thread-answers.ts'
 import { statusIn } from './client-errors.ts'
+import { EventFrames } from './event-frames.ts'
 import { FollowedBytes, OutgrownError } from './followed-bytes.ts'
 import { identity, listAll, type ResourcePages } from './list.ts'
-import { BadWatchError, type WatchEvent, WatchLines } from './watch-lines.ts'
+import { BadWatchError, EventLines, parseEvent } from './watch-lines.ts'
 
 export interface FollowTiming {
   /** Wait after the first failure, milliseconds; doubles with each consecutive one. Default 200. */
   readonly firstDelayMs: number
-  /** Default 10,000. */
+  /** Default 10,000; 2,000 for a follower that keeps its place. */
   readonly longestDelayMs: number
   /** `onState(false)` after being disconnected for this long. Default 5,000. */
   readonly awayMs: number
@@ -42,6 +51,11 @@ export interface FollowOptions extends Partial<FollowTiming>, Pick<FollowChoice,
  * received would be processed in one turn.
  */
 const SLICE_BYTES = 32 * 1024
+const LONGEST_DELAY_MS = 10_000
+/** Followers that keep their place answer other clients, who wait for the watch to resume. */
+const PLACE_KEPT_DELAY_MS = 2_000
+/** Maximum wait for a server's Retry-After. */
+const LONGEST_RETRY_AFTER_MS = 10_000
 /** A watch that ends sooner, without an event, counts as a failure: the server must not be called in a tight loop. */
 const SHORT_WATCH_MS = 1_000
 
@@ -74,6 +88,7 @@ class Follower {
   #away: NodeJS.Timeout | undefined
   /** Whether the watch that just ended brought an event or lasted. */
   #lively = false
+  /** Memory of parsed objects; with `raw`, the follower accounts for its own. */
   readonly #kept: FollowedBytes
 
   constructor(
@@ -91,7 +106,7 @@ class Follower {
     this.#keepsPlace = keepsPlace ?? false
     this.#timing = {
       firstDelayMs: timing.firstDelayMs ?? 200,
-      longestDelayMs: timing.longestDelayMs ?? 10_000,
+      longestDelayMs: timing.longestDelayMs ?? (keepsPlace ? PLACE_KEPT_DELAY_MS : LONGEST_DELAY_MS),
       awayMs: timing.awayMs ?? 5_000,
       silenceMs: timing.silenceMs ?? 90_000,
       watchSeconds: timing.watchSeconds ?? 240,
@@ -106,8 +121,9 @@ class Follower {
       let waitMs = 0
       this.#lively = false
       try {
-        if (this.#version === '') await this.#untilStopped((signal) => this.#list(signal))
-        await this.#untilStopped((signal) => this.#watch(signal))
+        const isResumed = this.#version !== ''
+        if (!isResumed) await this.#untilStopped((signal) => this.#list(signal))
+        await this.#untilStopped((signal) => this.#watch(signal, isResumed))
         if (!this.#lively) this.#onFailure('every watch ends at once')
       } catch (error) {
         if (this.#stopping.signal.aborted) break
@@ -142,10 +158,12 @@ class Follower {
   async #list(signal: AbortSignal): Promise<void> {
     const { items, resourceVersion } = await this.#listWithin(signal)
     if (this.#stopping.signal.aborted) return
+    // No watch can begin after it: without a failure the server would be listed in a tight loop.
+    if (resourceVersion === '') throw new Error('the list has no resourceVersion')
     this.#deliver(() => {
       this.#events.onReplace(items)
       // An event on which the listener threw does not count as delivered.
-      if (resourceVersion !== '') this.#events.onVersion?.(resourceVersion)
+      this.#events.onVersion?.(resourceVersion)
     })
     this.#version = resourceVersion
     // The timer restarts: if the watch cannot be opened either, the list brings the changes.
@@ -160,7 +178,7 @@ class Follower {
         signal,
         transform: this.#transform,
         raw: this.#raw,
-        memory: this.#kept,
+        ...(this.#raw === undefined && { memory: this.#kept }),
         onPage: (objects, first) => this.#deliver(() => this.#events.onPage?.(objects, first)),
       })
       isWhole = true
@@ -170,7 +188,7 @@ class Follower {
     }
   }
 
-  async #watch(signal: AbortSignal): Promise<void> {
+  async #watch(signal: AbortSignal, isResumed: boolean): Promise<void> {
     const { watchSeconds, silenceMs, random } = this.#timing
     const query = {
       watch: '1',
@@ -178,7 +196,7 @@ class Follower {
       resourceVersion: this.#version,
       timeoutSeconds: String(Math.ceil(watchSeconds * (1 + random()))),
     }
-    const body = await this.#pages.watch(query, silenceMs, signal)
+    const body = await this.#pages.watch(query, silenceMs, signal, this.#raw?.encoding)
     const since = performance.now()
     // Too late to resume where the last one ended.
     if (this.#version === '') {
@@ -186,39 +204,50 @@ class Follower {
       return
     }
     this.#reached()
-    const lines = new WatchLines(new AnswerBytes(this.#pages.charge))
+    if (isResumed) this.#deliver(() => this.#events.onResumed?.())
+    const memory = new AnswerBytes(this.#pages.charge)
+    const arriving = this.#raw?.encoding === 'protobuf' ? new EventFrames(memory) : new EventLines(memory)
     try {
       for await (const chunk of body) {
         for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
-          for (const event of lines.push(chunk.subarray(at, at + SLICE_BYTES))) this.#take(event)
+          for (const bytes of arriving.push(chunk.subarray(at, at + SLICE_BYTES))) this.#take(bytes)
           await yieldToEventLoop()
           if (this.#stopping.signal.aborted) return
         }
       }
     } finally {
-      lines.drop()
+      arriving.drop()
     }
     if (performance.now() - since >= SHORT_WATCH_MS) this.#lively = true
   }
 
-  #take({ type, object, bytes }: WatchEvent): void {
+  #take(bytes: Buffer): void {
     if (this.#stopping.signal.aborted) return
+    const { type, object, resourceVersion } = this.#read(bytes)
     if (type === 'ERROR') throw watchError(object)
-    const metadata = recordOf(object['metadata'])
-    const { resourceVersion } = metadata
-    if (typeof resourceVersion !== 'string' || resourceVersion === '') {
+    if (resourceVersion === '')
       throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)
-    }
-    const isChange = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED'
-    const kept = isChange ? this.#transform(object, this.#raw?.objectOf(bytes)) : object
-    if (type === 'BOOKMARK') this.#raw?.onBookmark(bytes)
-    if (isChange && type !== 'DELETED') this.#kept.add(kept)
+    if (this.#raw === undefined && isChange(type) && type !== 'DELETED') this.#kept.add(object)
     this.#deliver(() => {
-      if (isChange) this.#events.onChange(type, kept)
+      if (isChange(type)) this.#events.onChange(type, object)
       this.#events.onVersion?.(resourceVersion)
     })
     this.#version = resourceVersion
     this.#lively = true
+  }
+
+  /** @throws {BadWatchError} */
+  #read(bytes: Buffer): RawEvent {
+    if (this.#raw !== undefined) {
+      try {
+        return this.#raw.event(bytes)
+      } catch (error) {
+        throw new BadWatchError(errorMessage(error))
+      }
+    }
+    const { type, object } = parseEvent(bytes)
+    const resourceVersion = textOf(recordOf(object['metadata'])['resourceVersion'])
+    return { type, resourceVersion, object: isChange(type) ? this.#transform(object) : object }
   }
 
   /** How long the server wants us to wait. */
@@ -243,10 +272,10 @@ class Follower {
       this.#version = ''
       clearTimeout(this.#away)
       this.#away = undefined
-      this.#report(false, message)
+      this.#report(false, message, error.code)
     } else this.#onFailure(message)
     const seconds = error instanceof StatusError ? (error.status.details?.retryAfterSeconds ?? 0) : 0
-    return Math.min(seconds * 1000, this.#timing.longestDelayMs)
+    return Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS)
   }
 
   #delay(failures: number): number {
@@ -277,11 +306,11 @@ class Follower {
     }, this.#timing.awayMs)
   }
 
-  #report(current: boolean, message: string): void {
+  #report(current: boolean, message: string, code = 0): void {
     if (this.#reported?.current === current && this.#reported.message === message) return
     if (this.#stopping.signal.aborted) return
     this.#reported = { current, message }
-    this.#deliver(() => this.#events.onState(current, message))
+    this.#deliver(() => this.#events.onState(current, message, code))
   }
 
   /** A listener's error must not end the follower. */
@@ -292,6 +321,10 @@ class Follower {
       this.#log.error('a change of objects could not be handled', { resource: this.#resource, error })
     }
   }
+}
+
+function isChange(type: string): type is 'ADDED' | 'MODIFIED' | 'DELETED' {
+  return type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED'
 }
 
 function watchError(object: JsonObject): Error {

@@ -44,6 +44,16 @@ function takeParsed(der: Buffer): X509Certificate {
   return certificate
 }
 
+/** A presented chain that OpenSSL has verified, parsed: the leaf first, never empty. */
+export type ParsedChain = readonly [X509Certificate, ...X509Certificate[]]
+
+/** For a certificate that is compared with the CAs of many clusters. */
+export function parseChain({ verified, verifyError, chain }: PeerCertificate): ParsedChain | { error: string } {
+  if (!verified) return { error: verifyError || 'not verified' }
+  const [leaf, ...rest] = chain.slice(0, MAX_CHAIN).map(takeParsed)
+  return leaf === undefined ? { error: 'no certificate' } : [leaf, ...rest]
+}
+
 /**
  * The walk checks what selects the root: signatures, issuer flags and validity. OpenSSL checked purpose, path length and name constraints in the
  * handshake, and rejected what it could not verify.
@@ -53,18 +63,23 @@ export function verifyClientCertificate(
   caBundlePem: string,
   nowMs: number,
 ): VerifiedCertificate | { error: string } {
-  if (!certificate.verified) return { error: certificate.verifyError || 'not verified' }
-  if (caBundlePem === '') return { error: 'the cluster has no client CA' }
-  const chain = certificate.chain.slice(0, MAX_CHAIN).map(takeParsed)
-  const leaf = chain[0]
-  if (leaf === undefined) return { error: 'no certificate' }
-  const notAfterMs = new Walk(chain.slice(1), parseBundle(caBundlePem), nowMs).from(leaf)
+  if (certificate.verified && caBundlePem === '') return { error: 'the cluster has no client CA' }
+  const chain = parseChain(certificate)
+  if ('error' in chain) return chain
+  const [leaf] = chain
+  const notAfterMs = chainEndsMs(chain, caBundlePem, nowMs)
   if (notAfterMs === 0) return { error: 'certificate signed by unknown authority, or expired' }
-  return {
-    subject: subjectOf(leaf),
-    sha256: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
-    notAfterMs,
-  }
+  return { ...identityIn(leaf), notAfterMs }
+}
+
+/** What names the user. */
+export function identityIn(leaf: X509Certificate): Pick<VerifiedCertificate, 'subject' | 'sha256'> {
+  return { subject: subjectOf(leaf), sha256: leaf.fingerprint256.replaceAll(':', '').toLowerCase() }
+}
+
+/** Until when the chain leads to a CA of the bundle, milliseconds since the epoch; 0 = it does not. */
+export function chainEndsMs([leaf, ...intermediates]: ParsedChain, caBundlePem: string, nowMs: number): number {
+  return new Walk(intermediates, parseBundle(caBundlePem), nowMs).from(leaf)
 }
 
 /** Searches a path from a certificate to a root. */

@@ -8,26 +8,26 @@ import type { SettingsReader } from './settings-reader.ts'
 
 export const ADMIN = settings({
   /** Both '' (no TLS) or both set. */
-  adminTlsCertFile: file('certificate (PEM) of --admin-listen; its clients then have to log in; default: no TLS'),
+  adminTlsCertFile: file('certificate (PEM) of --admin-listen; clients must then log in; default: no TLS'),
   adminTlsPrivateKeyFile: file('private key (PEM) of --admin-tls-cert-file'),
   /** '' = none. */
-  adminTokenFile: file('file with a bearer token that may use all of --admin-listen; default: none'),
+  adminTokenFile: file('file with a bearer token that gives access to all of --admin-listen; default: none'),
   /** undefined = the address of --admin-listen, if reachable from other machines. */
   adminAdvertise: optional(
     '<host:port>',
     parseHostPort,
-    'address at which other replicas reach --admin-listen; default: that address, unless it is a loopback one or means all',
+    'address at which other replicas reach --admin-listen; default: that address, unless it is a loopback or wildcard address',
   ),
   /** Empty = the replicas whose Leases contain an address. */
   adminPeers: list(
     '<host:port>',
     '',
     parseHostPorts,
-    'admin listeners of the other replicas; may be repeated; default: those that their Leases tell of',
+    'admin listeners of the other replicas; may be repeated; default: those in their Leases',
   ),
   /** '' = they use this replica's certificate. */
   adminCaFile: file(
-    'CAs (PEM) that verify the admin listeners of other replicas; default: they have the certificate of this one',
+    'CAs (PEM) that verify the admin listeners of other replicas; default: they must have the same certificate as this one',
   ),
 })
 
@@ -66,7 +66,7 @@ export const HEALTH = settings({
   healthTlsCertFile: file('certificate (PEM) of --health-listen; default: no TLS'),
   healthTlsPrivateKeyFile: file('private key (PEM) of --health-tls-cert-file'),
   /** '' = none. */
-  metricsTokenFile: file('file with the bearer token that /metrics of --health-listen asks for'),
+  metricsTokenFile: file('file with the bearer token that /metrics of --health-listen requires'),
 })
 
 type HealthConfig = ValuesOf<typeof HEALTH>

@@ -32,10 +32,10 @@ export const AUDIT = settings({
     '102400',
     1024,
     MOST_BODY_BYTES,
-    'largest body that the levels Request and RequestResponse record; of a larger one an annotation says so',
+    'largest body that the levels Request and RequestResponse record; a larger one is replaced by an annotation',
   ),
   /** Days; 0 = unlimited. */
-  auditLogMaxage: integer('366', 0, MOST_DAYS, 'how long rotated files of the audit log are kept; 0: for ever', {
+  auditLogMaxage: integer('366', 0, MOST_DAYS, 'how long rotated files of the audit log are kept; 0: forever', {
     argument: '<days>',
   }),
   /** Files; 0 = unlimited. */
@@ -56,7 +56,7 @@ type AuditConfig = ValuesOf<typeof AUDIT>
 
 /** @param where events go @param replaces former settings */
 function maxEventSize(where: string, most: number, replaces: readonly string[]): Row<number> {
-  const help = `largest event for ${where}; a larger one loses its bodies, and is dropped if it is too large even so; default: any size`
+  const help = `largest event for ${where}; a larger one loses its bodies, and is dropped if it is still too large; default: any size`
   return bytes('', LEAST_EVENT_BYTES, most, help, { replaces })
 }
 
@@ -89,19 +89,24 @@ export const AUDIT_WEBHOOK = settings({
     'how long after the first failed attempt a batch of events is sent to the webhook again',
   ),
   /** Events. */
-  auditWebhookBatchBufferSize: integer('10000', 1, MOST_WAITING, 'events that wait for the webhook; more are dropped'),
+  auditWebhookBatchBufferSize: integer(
+    '10000',
+    1,
+    MOST_WAITING,
+    'maximum number of events that wait for the webhook; further ones are dropped',
+  ),
   /** Events. */
   auditWebhookBatchMaxSize: integer('400', 1, MOST_IN_BATCH, 'largest number of events in one request to the webhook'),
-  auditWebhookBatchMaxWaitMs: duration('30s', 1, HOUR_MS, 'how long events for the webhook wait for others'),
+  auditWebhookBatchMaxWaitMs: duration(
+    '30s',
+    1,
+    HOUR_MS,
+    'how long an event waits until its batch is sent to the webhook',
+  ),
   auditWebhookBatchThrottleEnable: toggle(true, 'whether the rate of requests to the webhook is limited'),
   /** Batches per second. */
   auditWebhookBatchThrottleQps: decimal('10', LEAST_QPS, MOST_QPS, 'requests to the webhook a second'),
-  auditWebhookBatchThrottleBurst: integer(
-    '15',
-    1,
-    MOST_QPS,
-    'requests to the webhook at once, when fewer were sent before',
-  ),
+  auditWebhookBatchThrottleBurst: integer('15', 1, MOST_QPS, 'burst of requests to the webhook above that rate'),
   /** Bytes; 0 = unlimited. */
   auditWebhookTruncateMaxEventSize: maxEventSize('the audit webhook', MAX_BATCH_BYTES, [
     'auditWebhookTruncateEnabled',

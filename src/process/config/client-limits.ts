@@ -16,34 +16,34 @@ export const CLIENT_LIMITS = settings({
     '10s',
     100,
     HOUR,
-    'how long a client may take to begin the TLS handshake, and from its turn on to complete it',
+    'how long a client may take to begin the TLS handshake, and, once that has left the queue, to complete it',
   ),
   idleTimeoutMs: duration(
     '2m',
     1_000,
     24 * HOUR,
-    'how long an idle connection stays open; before its first request --first-request-timeout at most',
+    'how long an idle connection stays open; before its first request at most --first-request-timeout',
   ),
   /** HTTP/2 only; over HTTP/1.1 it is `headerTimeoutMs`. */
   firstRequestTimeoutMs: duration(
     '30s',
     1_000,
     HOUR,
-    'how long an HTTP/2 connection stays open without a first request; over HTTP/1.1 --header-timeout',
+    'how long an HTTP/2 connection stays open without a first request; for HTTP/1.1, see --header-timeout',
   ),
   /** Per process; 0 = unlimited. */
   maxConnections: integer(
     '20000',
     0,
     10_000_000,
-    'connections of clients, divided by the threads; beyond, the user with most of them loses one; 0: any number',
+    'maximum number of client connections, divided among the threads; beyond that, the user with the most loses one; 0: any number',
   ),
   /** Per process; 0 = half of `maxConnections`. */
   maxUnauthenticatedConnections: integer(
     '4000',
     0,
     10_000_000,
-    'those of them, half at most, that have not sent a request with a valid credential; beyond, the address with most loses one; 0: half of all',
+    'how many of them, at most half, may be without a request with a valid credential; beyond that, the address with the most loses one; 0: half of all',
   ),
   /** Per address and minute; 0 = not counted. */
   maxAuthenticationFailures: integer(
@@ -57,7 +57,7 @@ export const CLIENT_LIMITS = settings({
     '5m',
     1_000,
     24 * HOUR,
-    'how long such an address is blocked at most: 1s at first, then each time twice as long',
+    'maximum time for which such an address is blocked: 1s at first, doubled each time',
   ),
   /** Per gateway thread; 0 = unlimited. */
   maxConnectionsPerAddress: integer(
@@ -71,35 +71,35 @@ export const CLIENT_LIMITS = settings({
     '4096',
     0,
     10_000_000,
-    'requests in flight, without watches and the like, divided by threads and then by users; 0: any number',
+    'maximum number of requests in flight, except watches and the like, divided among threads and then among users; 0: any number',
   ),
   /** Includes other long-running requests; per process; 0 = unlimited. */
   maxWatches: integer(
     '50000',
     0,
     10_000_000,
-    'watches and other long-running requests, divided by threads and then by users; 0: any number',
+    'maximum number of watches and other long-running requests, divided among threads and then among users; 0: any number',
   ),
   /** Large heads, bodies, and responses not read by clients; per process; 0 = unlimited. */
   maxBufferedBytes: bytes(
     '268435456',
     0,
     1024 * 1024 * 1024 * 1024,
-    'memory for heads above 8 KiB, bodies, and answers that clients have not taken, divided by threads and then by users; 0: any number',
+    'memory for heads above 8 KiB, bodies, and answers that clients have not read, divided among threads and then among users; 0: any number',
   ),
   /** Jittered by a tenth; 0 = unlimited. */
   maxConnectionAgeMs: duration(
     '0s',
     0,
     24 * HOUR,
-    'after this time, a tenth more or less, a client is asked to open another connection; what runs goes on; 0s: never',
+    'after this time, a tenth more or less, a client is asked to open another connection; requests in flight continue; 0s: never',
   ),
   /** Share of HTTP/2 requests, 0 to 0.02. */
   goawayChance: decimal(
     '0',
     0,
     MOST_GOAWAY_CHANCE,
-    'part of the HTTP/2 requests whose client is asked to open another connection; what runs goes on',
+    'fraction of HTTP/2 requests after which the client is asked to open another connection; requests in flight continue',
     { argument: '<fraction>' },
   ),
 })
@@ -114,14 +114,14 @@ export const MEMORY = settings({
     '',
     64 * MIB,
     2 ** 50,
-    'memory that the process may take; defaults of other settings are lowered to fit; default: the limit of its control group, else half of the machine',
+    'memory that the process may take; defaults of other settings are lowered to fit; default: the limit of its control group, otherwise half of the machine',
   ),
   /** Bytes; 0 = an eighth of the memory limit. */
   maxFollowedBytes: bytes(
     '',
     MIB,
     2 ** 50,
-    'memory for what is kept of the objects of clusters (pods, nodes, workloads), divided among clusters; default: an eighth of the memory limit',
+    'memory for cached objects of clusters (pods, nodes, workloads), divided among clusters; default: an eighth of the memory limit',
   ),
 })
 

@@ -49,6 +49,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxControlConnections: 512,
     controlAdmins: [],
     controlViewers: [],
+    accessRequesters: [],
+    accessApprovers: [],
     controlAuditLogPath: '',
     storeKeyFile: '',
     kubeconfig: '',
@@ -80,6 +82,10 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     proxyProtocolOthers: 'refuse',
     adminListen: '127.0.0.1:9090',
     dataDir: 'data',
+    sessionRecordingDir: '',
+    sessionRecordingKeyFile: '',
+    sessionRecordingMaxBytes: 67_108_864,
+    sessionRecordingMaxDirBytes: 10_737_418_240,
     shutdownDelayMs: 0,
     drainTimeoutMs: 30_000,
     tlsCertFile: '',
@@ -475,7 +481,7 @@ test('PROXY protocol: in flags, variables and files alike; whose headers are bel
       '--proxy-protocol-from: ["10.0.0.0/33"] is not a range of addresses',
     ],
     [{ ...from, listen, proxyProtocolOthers: 'guess' }, '--proxy-protocol-others: "guess" is not known'],
-    [{ listen: ['h:1/proxy'] }, '--listen: ["h:1/proxy"] has an option that is not known; there is /proxy-protocol'],
+    [{ listen: ['h:1/proxy'] }, '--listen: ["h:1/proxy"] has an unknown option; the only one is /proxy-protocol'],
     [{ ...from, listen: ['fd:3/proxy-protocol', 'fd:3'] }, '--listen: fd:3 is given twice'],
     [{ ...from, listen: ['h:1/proxy-protocol', 'h:1'] }, '--listen: h:1 is given twice'],
     [
@@ -486,7 +492,7 @@ test('PROXY protocol: in flags, variables and files alike; whose headers are bel
       { controlListen: '127.0.0.1:9443/proxy-protocol' },
       '--control-listen: "127.0.0.1:9443/proxy-protocol" has /proxy-protocol, which is for --listen alone',
     ],
-    [{ listen: ['h:1', 'h:2/x'] }, '--listen: "h:2/x" has an option that is not known; there is /proxy-protocol'],
+    [{ listen: ['h:1', 'h:2/x'] }, '--listen: "h:2/x" has an unknown option; the only one is /proxy-protocol'],
     [{ adminListen: 'fd:3' }, '--admin-listen: "fd:3" is an inherited socket, which this listener cannot have'],
   ] as const) {
     assert.deepEqual(problemsOf(flags), [problem])
@@ -646,4 +652,15 @@ test('pod protection: inconsistent times warn', () => {
     assert.match(warnings.join(), /^--protection-stale-after: is less than three times/)
   }
   assert.match(load({ protectionReservationTimeout: '30s' }).warnings.join(), /is less than kube-apiserver's own 1m/)
+})
+
+test('recordings of sessions need a directory and a key', () => {
+  assert.equal(load({ sessionRecordingDir: 'd', sessionRecordingKeyFile: 'k' }).sessionRecordingDir, 'd')
+  for (const [flags, wanted] of [
+    [{ sessionRecordingDir: 'd' }, /--session-recording-key-file: is missing.*openssl rand -base64 32/],
+    [{ sessionRecordingKeyFile: 'k' }, /--session-recording-dir: is missing/],
+    [{ sessionRecordingMaxBytes: '1' }, /--session-recording-max-bytes/],
+  ] as const) {
+    assert.throws(() => load(flags), wanted)
+  }
 })

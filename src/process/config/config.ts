@@ -10,6 +10,7 @@ import { checkObjects, OBJECTS, type ObjectsConfig, readObjects } from './object
 import { checkProtection, PROTECTION, PROTECTION_LEDGER, type ProtectionConfig, readProtection } from './protection.ts'
 import { checkReplicas, REPLICAS } from './replicas.ts'
 import { checkServing, SERVING } from './serving.ts'
+import { checkSessionRecording, SESSION_RECORDING } from './session-recording.ts'
 import { addProblem } from './setting-problems.ts'
 import { file, nameRow, type Setting, type ValuesOf } from './setting-rows.ts'
 import { type SettingError, type SettingsInput, SettingsReader } from './settings-reader.ts'
@@ -23,6 +24,7 @@ const PLAIN = {
   ...CLIENT_LIMITS,
   ...AUDIT,
   ...AUDIT_WEBHOOK,
+  ...SESSION_RECORDING,
   ...ADMIN,
   ...HEALTH,
   ...TRACING,
@@ -58,6 +60,7 @@ const GROUPS: readonly (readonly [
   ['serving', 'Serving', [SERVING]],
   ['limits', 'Limits for clients', [CLIENT_LIMITS, MEMORY]],
   ['audit', 'Audit', [AUDIT, AUDIT_WEBHOOK]],
+  ['sessions', 'Recordings of sessions', [SESSION_RECORDING]],
   ['admin', 'Admin and health listeners', [ADMIN, HEALTH]],
   ['tracing', 'Traces', [TRACING]],
   ['protection', 'Pod protection', [PROTECTION, PROTECTION_LEDGER]],
@@ -95,6 +98,7 @@ export function loadConfig(input: SettingsInput): Config {
   checkServing(values, reader)
   const isRecorded = values.auditLogPath !== '' || values.auditWebhookConfigFile !== ''
   checkAudit(values, [SERVING.auditLogPath, AUDIT_WEBHOOK.auditWebhookConfigFile], isRecorded, reader)
+  checkSessionRecording(values, reader)
   checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
   checkTracing(values, reader)

@@ -20,8 +20,8 @@ export const OBJECTS = settings({
   source: optional(
     '<kind>',
     oneOf(SOURCES),
-    'where objects live: embedded (an API server of our own), files (a directory, watched) or kubernetes (CRDs of a ' +
-      'cluster); default: files with --config-dir, else embedded',
+    "where objects live: embedded (the gateway's own API server), files (a directory, watched) or kubernetes (CRDs of a " +
+      'cluster); default: files with --config-dir, otherwise embedded',
   ),
   /** '' unless the source is files. */
   configDir: text('<dir>', '', 'directory of UpstreamCluster files, for --source files'),
@@ -46,22 +46,37 @@ export const OBJECTS = settings({
     '512',
     16,
     1_000_000,
-    'connections to --control-listen and --protection-listen together, a quarter at most without a valid credential; beyond, the user or address with most of them loses one',
+    'connections to --control-listen and --protection-listen together, at most a quarter of them without a valid credential; beyond that, the user or address with the most loses one',
   ),
   /** `user:NAME` or `group:NAME`. */
   controlAdmins: list(
     '<subject>',
     '',
     parseSubjects,
-    'who may edit objects, in addition to group:portcullis:admins: user:NAME or group:NAME; may be repeated',
+    'user:NAME or group:NAME that may edit objects, in addition to group:portcullis:admins; may be repeated',
     { setting: 'controlAdmin' },
   ),
   controlViewers: list(
     '<subject>',
     '',
     parseSubjects,
-    'who may read objects (no Secrets), in addition to group:portcullis:viewers; may be repeated',
+    'user:NAME or group:NAME that may read objects except Secrets, in addition to group:portcullis:viewers; may be repeated',
     { setting: 'controlViewer' },
+  ),
+  /** `user:NAME` or `group:NAME`. */
+  accessRequesters: list(
+    '<subject>',
+    '',
+    parseSubjects,
+    'user:NAME or group:NAME that may ask for AccessGrants, in addition to group:portcullis:access-requesters; may be repeated',
+    { setting: 'accessRequester' },
+  ),
+  accessApprovers: list(
+    '<subject>',
+    '',
+    parseSubjects,
+    'user:NAME or group:NAME that may approve AccessGrants of others, in addition to group:portcullis:access-approvers; may be repeated',
+    { setting: 'accessApprover' },
   ),
   /** Audit log of requests to the embedded API server. '' = like `auditLogPath`, '-' = stdout. */
   controlAuditLogPath: file(
@@ -90,8 +105,8 @@ export const OBJECTS = settings({
     '<host[:port]>',
     '',
     parseAllowedServers,
-    'address or range, with a port or without, at which UpstreamClusters may have servers although it is loopback, link-local or a metadata ' +
-      'service; ports of the gateway itself only where they are named; default: none; may be repeated',
+    'address or range, with or without a port, that servers of UpstreamClusters may have although it is loopback, link-local or a metadata ' +
+      'service; ports of the gateway itself must be named; default: none; may be repeated',
   ),
 })
 

@@ -30,19 +30,22 @@ const REQUEST_TIMEOUT = 60_000
 export const PROTECTION = settings(
   {
     /** Kubeconfig of the core cluster, which holds the PodProtectors; '' = the API server of all other objects. */
-    kubeconfig: file('cluster that holds the PodProtectors; default: the API server of all the other objects'),
+    kubeconfig: file('cluster that holds the PodProtectors; default: the API server that holds the other objects'),
     /** Context in `kubeconfig`; '' = its current one. */
     context: text('<name>', '', 'context in --protection-kubeconfig; default: its current one'),
     /** `host:port` of the admission webhook for clusters; undefined = not opened. */
     listen: optional(
       '<host:port>',
       parseSocketText,
-      'address of the admission webhook by which clusters ask about deletions that do not come through the gateway; default: none',
+      'address of the admission webhook that clusters call for deletions that bypass the gateway; default: none',
     ),
     /** Workloads for which PodProtectors are generated; '' = none. */
-    generatorConfigFile: file('YAML file of the workloads that PodProtectors are made of; default: none are made', {
-      setting: 'generatorConfig',
-    }),
+    generatorConfigFile: file(
+      'YAML file with the workloads for which PodProtectors are generated; default: none are generated',
+      {
+        setting: 'generatorConfig',
+      },
+    ),
     /** Kubeconfig of the cluster with these workloads; '' = the core cluster. */
     workloadsKubeconfig: file('cluster that holds these workloads; default: the one that holds the PodProtectors'),
     workloadsContext: text('<name>', '', 'context in --protection-workloads-kubeconfig; default: its current one'),
@@ -82,14 +85,14 @@ export const PROTECTION_LEDGER = settings(
       '0s',
       zeroOr(durationBetween(LEAST_STALE_AFTER, 24 * HOUR)),
       0,
-      'how long a cluster may be silent before its pods count as gone; 0s: for ever',
+      'how long a cluster may be silent before its pods count as gone; 0s: forever',
     ),
     reservationTimeoutMs: duration(
       '2m',
       SECOND,
       HOUR,
-      'how long an allowed deletion that did not happen counts; timeoutSeconds and --request-timeout of the ' +
-        'kube-apiservers (1m) must not be longer',
+      'how long a deletion that was allowed but did not happen counts; must not be shorter than timeoutSeconds and the ' +
+        '--request-timeout of the kube-apiservers (1m)',
     ),
     clockSkewMs: duration(
       '2s',
@@ -101,7 +104,7 @@ export const PROTECTION_LEDGER = settings(
       '75ms',
       0,
       10 * SECOND,
-      'minimum time between two writes to one PodProtector; deletions in between form one batch',
+      'minimum time between two writes to one PodProtector; deletions that arrive in between share one write',
     ),
   },
   'protection',

@@ -16,7 +16,7 @@ export const REPLICAS = settings({
   redisUrl: text(
     '<url>',
     '',
-    'Redis by which replicas share global limits: redis://, redis+sentinel:// or redis+cluster://, rediss for TLS; default: none',
+    'Redis through which replicas share limits: redis://, redis+sentinel:// or redis+cluster://, with rediss for TLS; default: none',
     { parse: parseRedisUrl },
   ),
   redisPasswordFile: file('file that holds only the password of --redis-url'),
@@ -26,13 +26,14 @@ export const REPLICAS = settings({
   redisCertFile: file('client certificate (PEM) shown to Redis'),
   redisKeyFile: file('private key (PEM) of --redis-cert-file'),
   /** '' = each connection's host. */
-  redisTlsServerName: text(
-    '<name>',
-    '',
-    'name that certificates of Redis must have; default: the host that is connected to',
-  ),
+  redisTlsServerName: text('<name>', '', 'name that the certificates of Redis must have; default: the host in the URL'),
   /** Number of replicas, until Redis has responded once. */
-  expectedReplicas: integer('1', 1, 1_000, 'how many replicas share global limits, until Redis has answered once'),
+  expectedReplicas: integer(
+    '1',
+    1,
+    1_000,
+    'number of replicas by which shared limits are divided until Redis has answered once',
+  ),
 })
 
 type ReplicasConfig = ValuesOf<typeof REPLICAS>

@@ -22,7 +22,7 @@ export const SERVING = settings({
     '<host:port>',
     '0.0.0.0:8443',
     parseAddresses,
-    'address that clients connect to; may be repeated; with /proxy-protocol behind it, a PROXY header comes first',
+    'address that clients connect to; may be repeated; with /proxy-protocol at its end, connections must begin with a PROXY header',
   ),
   /** Trusted senders of PROXY headers. */
   proxyProtocolFrom: list(
@@ -35,7 +35,7 @@ export const SERVING = settings({
     '<what>',
     'refuse',
     PROXY_PROTOCOL_OTHERS,
-    'connections from other addresses to such a port: refuse, or plain (served without a PROXY header)',
+    'what to do with connections from other addresses to such a port: refuse, or plain (serve them without a PROXY header)',
   ),
   adminListen: text(
     '<host:port>',
@@ -43,19 +43,19 @@ export const SERVING = settings({
     'address of health, metrics, dashboard and debug pages; without TLS and login only a loopback address',
     { parse: parseAddress },
   ),
-  dataDir: text('<dir>', 'data', 'directory for what the gateway writes'),
+  dataDir: text('<dir>', 'data', "directory for the gateway's files"),
   /** From the signal to the drain; meanwhile only readyz changes. */
   shutdownDelayMs: duration(
     '0s',
     0,
     HOUR,
-    'how long a gateway that is told to stop serves on, with a failing readyz, before it drains',
+    'how long a stopping gateway keeps serving, with a failing /readyz, before it drains',
   ),
   drainTimeoutMs: duration(
     '30s',
     0,
     24 * HOUR,
-    'how long a stopping gateway waits for running requests; watches end in half of it at most',
+    'how long a stopping gateway waits for requests in flight; watches end within half of it',
   ),
   /** Either both or none set. */
   tlsCertFile: file('certificate (PEM) for clients whose cluster has none of its own'),
@@ -92,7 +92,7 @@ export const SERVING = settings({
     '<dimension>',
     '',
     someOf(DIMENSIONS),
-    `what has metrics of the first ten: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
+    `groupings for which the first ten names have metrics: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
   ),
   /** Gateway threads. */
   threads: integer('', 1, MOST_THREADS, 'threads that serve requests; default: one for each processor', {

@@ -36,14 +36,14 @@ export const TRACING = settings({
     '0',
     0,
     MILLION,
-    'requests of a million that are traced; those with a traceparent as that says',
+    'requests per million that are traced; for requests with a traceparent, its sampled flag decides',
   ),
   /** Over all threads. */
   tracingCallersPerSecond: decimal(
     '10',
     0,
     MOST_CALLERS,
-    'requests a second that are traced because their traceparent asks for it; others then lose that flag',
+    'maximum number of requests a second that are traced because of their traceparent; beyond that, the sampled flag is cleared',
   ),
   tracingUserAttributes: toggle(
     false,

@@ -5,9 +5,9 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from '
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { createPrivateFile } from '../../../kit/io/locks/file-lock.ts'
 import { openingFailure } from './errors.ts'
 import { syncDirectory } from './key.ts'
-import { createPrivateFile } from './lock.ts'
 
 /**
  * More revisions than are ever written between the last backup and the loss of a store. The copy starts this much later, without history: a client

@@ -21,10 +21,6 @@ function resultCode(error: unknown): number {
   return error.errcode & 0xff
 }
 
-export function isBusy(error: unknown): boolean {
-  return resultCode(error) === BUSY
-}
-
 /** For an error while opening a store. Errors other than SQLite's are bugs and stay as they are. */
 export function openingFailure(error: unknown, file: string): unknown {
   const message = errorMessage(error)

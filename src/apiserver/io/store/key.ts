@@ -19,9 +19,9 @@ export function readStoreKey(file: string): Buffer {
   return readKey(file) ?? createKey(file)
 }
 
-/** Like readStoreKey, but does not create a file; undefined = it does not exist. @throws {UserError} */
-export function readExistingKey(file: string): Buffer | undefined {
-  return readKey(file)
+/** Like readStoreKey, but does not create a file; undefined = it does not exist. @param of whose key it is, for errors @throws {UserError} */
+export function readExistingKey(file: string, of = 'the store'): Buffer | undefined {
+  return readKey(file, of)
 }
 
 /** Creates a new key, replacing an existing file; on disk before this returns. @throws {UserError} */
@@ -39,18 +39,18 @@ export function keyId(key: Buffer): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 8)
 }
 
-function readKey(file: string): Buffer | undefined {
+function readKey(file: string, of = 'the store'): Buffer | undefined {
   let text: string
   try {
     text = readFileSync(file, 'latin1').trim()
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
-    throw failure('read', file, error)
+    throw failure('read', file, error, of)
   }
   if (!BASE64.test(text)) {
     throw new UserError(
-      `${file} does not hold a key of the store: one line, 32 bytes in base64`,
-      'restore the file that belongs to the store, or name another one',
+      `${file} does not hold a key of ${of}: one line, 32 bytes in base64`,
+      `restore the file that belongs to ${of}, or name another one`,
     )
   }
   return Buffer.from(text, 'base64')
@@ -103,10 +103,10 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-function failure(verb: string, file: string, error: unknown): UserError {
+function failure(verb: string, file: string, error: unknown, of = 'the store'): UserError {
   const reason = errorMessage(error)
   return new UserError(
-    `cannot ${verb} the key of the store, ${file}: ${reason}`,
+    `cannot ${verb} the key of ${of}, ${file}: ${reason}`,
     'give this user access to it, or name another file',
   )
 }

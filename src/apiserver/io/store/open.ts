@@ -3,11 +3,12 @@
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { createPrivateFile, type FileLock } from '../../../kit/io/locks/file-lock.ts'
 import { makePrivateDirectory } from '../../../pki/io/pki-files.ts'
 import { type ObjectBodies, SealBroken } from './bodies.ts'
 import { openingFailure } from './errors.ts'
 import { syncDirectory } from './key.ts'
-import { createPrivateFile, type FileLock, lockStore } from './lock.ts'
+import { lockStore } from './lock.ts'
 import { sealPlainBodies } from './reseal.ts'
 import { columnBody, columnInteger, onlyRow, singleValue } from './values.ts'
 

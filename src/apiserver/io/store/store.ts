@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { FileLock } from '../../../kit/io/locks/file-lock.ts'
 import {
   type ListRange,
   type ObjectKey,
@@ -18,7 +19,6 @@ import { copyDatabase } from './backup.ts'
 import { ObjectBodies } from './bodies.ts'
 import { runningFailure } from './errors.ts'
 import { StoreHistory, type StorePosition, withRevision } from './history.ts'
-import type { FileLock } from './lock.ts'
 import { ObjectTable } from './objects.ts'
 import { IN_MEMORY, openDatabase } from './open.ts'
 import { columnInteger, onlyRow } from './values.ts'
@@ -139,7 +139,7 @@ class OpenStore implements SqliteStore {
   }
 
   together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
-    if (this.#group.active) throw new TypeError('what is written together is one transaction already')
+    if (this.#group.active) throw new TypeError('a group of writes is already one transaction')
     const start = this.#position
     const asked: (() => T)[] = []
     const results: TaskResult<T>[] = []
@@ -253,7 +253,7 @@ class OpenStore implements SqliteStore {
       const { object: after } = this.#objects.stored(key, revision)
       return { type: previous === undefined ? 'ADDED' : 'MODIFIED', object: after }
     }
-    if (previous === undefined) throw new TypeError('what is deleted must exist, but `expected` is 0')
+    if (previous === undefined) throw new TypeError('an object to be deleted must exist, but `expected` is 0')
     this.#objects.remove(key)
     return { type: 'DELETED', object: withRevision(previous, revision) }
   }

@@ -33,7 +33,7 @@ export interface JsonSchema {
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }
 
-/** A CEL rule, evaluated by kube-apiserver; here the checks beside the schema do the same. */
+/** A CEL rule, evaluated by kube-apiserver; here the checks next to the schema do the same. */
 export interface CelRule {
   readonly rule: string
   readonly message: string

@@ -3,9 +3,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ProtectorRow } from '../../../gateway/api/pod-protection-in-force.ts'
-import type { EndpointRow, LimitRow } from '../../../insight/api/cluster-page.ts'
+import type { CachedRow, EndpointRow, LimitRow } from '../../../insight/api/cluster-page.ts'
 import type { Change, DegradeInForce } from '../../../insight/api/overview.ts'
-import type { ClusterPart, OverviewPart, SeriesPart, TilePart } from '../../../insight/api/parts.ts'
+import {
+  type ClusterPart,
+  type OverviewPart,
+  PART_FORMAT,
+  type SeriesPart,
+  type TilePart,
+} from '../../../insight/api/parts.ts'
 import { readTileChoice } from '../../../insight/core/dashboard/choose-tiles.ts'
 import { addDurations, durationsOf, quantileOf } from '../../../insight/core/dashboard/merge/durations.ts'
 import { mergeChanges } from '../../../insight/core/dashboard/merge/merge-changes.ts'
@@ -25,6 +31,7 @@ function series(part: Partial<SeriesPart> = {}): SeriesPart {
 function tile(part: Partial<TilePart> = {}): TilePart {
   return {
     name: 'prod',
+    labels: {},
     requestsPerSecond: 0,
     errorsPerSecond: 0,
     refusedPerSecond: 0,
@@ -121,6 +128,7 @@ describe('tiles', () => {
     )
     assert.deepEqual(merged, {
       name: 'prod',
+      group: '',
       requestsPerSecond: 100,
       errorRatio: 0.09,
       refusedRatio: 0.08,
@@ -201,7 +209,7 @@ describe('changes', () => {
 describe('the overview', () => {
   function overview(part: Partial<OverviewPart> = {}): OverviewPart {
     return {
-      format: 1,
+      format: PART_FORMAT,
       sampledAt: 0,
       version: '1',
       totals: {
@@ -343,6 +351,7 @@ describe('a cluster', () => {
       limits: [limit],
       refusals: [],
       protection: null,
+      cached: [],
       certificates: [{ certificate: 'serving', endsAt: 5 }],
       problems: [],
       changes: [],
@@ -416,6 +425,44 @@ describe('a cluster', () => {
     assert.deepEqual(protection?.protectors, [tight])
     assert.equal(merged(part(), part()).protection, null)
     assert.equal(merged(part({ protection: pane }), part({ protection: pane })).protection?.message, '')
+  })
+
+  test('a cached resource is as the replica has it that is worst off; objects count once, all else is summed', () => {
+    const pods: CachedRow = {
+      resource: 'pods',
+      version: 'v1',
+      state: 'Serving',
+      message: '',
+      objects: 10,
+      bytes: 100,
+      ageSeconds: 3,
+      hits: 7,
+      passes: [{ reason: 'encoding', count: 2 }],
+    }
+    const stale: CachedRow = {
+      ...pods,
+      state: 'Stale',
+      message: 'no answer',
+      ageSeconds: 40,
+      passes: [
+        { reason: 'stale', count: 5 },
+        { reason: 'encoding', count: 1 },
+      ],
+    }
+    assert.deepEqual(merged(part({ cached: [pods] }), part({ cached: [stale] })).cached, [
+      {
+        ...stale,
+        message: 'b: no answer',
+        bytes: 200,
+        hits: 14,
+        passes: [
+          { reason: 'stale', count: 5 },
+          { reason: 'encoding', count: 3 },
+        ],
+      },
+    ])
+    assert.equal(merged(part({ cached: [pods] }), part({ cached: [pods] })).cached[0]?.message, '')
+    assert.deepEqual(merged(part()).cached, [])
   })
 
   test('certificates have no doubles, the names are those of the asked one', () => {

@@ -68,7 +68,7 @@ export class QueueSource extends Linked {
   /** The line in which it waits for its turn. */
   line: Chain<QueueSource> | undefined = undefined
   bytes = 0
-  /** How many units it holds of what others wait for. */
+  /** Units that it holds of the contended resource. */
   held = 0
   /** Grants since its turn began. */
   granted = 0
@@ -220,7 +220,7 @@ export class RoundRobinQueue<T extends Queued> {
     return longest?.items.last as T | undefined
   }
 
-  /** Takes the item whose turn it is; undefined = none waits. Call `hold` for what it gets. */
+  /** Takes the item whose turn it is; undefined = none waits. Call `hold` if it gets a unit of the resource. */
   next(): T | undefined {
     for (let source = this.#under.first; source !== undefined; source = this.#under.first) {
       if (!this.isAtShare(source)) return this.grant(source)
@@ -283,7 +283,7 @@ export class RoundRobinQueue<T extends Queued> {
 
   // === holding ===
 
-  /** The source has got one unit of what others may wait for. */
+  /** The source now holds one more unit of the contended resource. */
   hold(name: string, weight: number = 1): void {
     this.#sourceOf(name, weight).held++
     this.#held++

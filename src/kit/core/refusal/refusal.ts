@@ -28,6 +28,8 @@ const ROWS = {
   'too-many-reviews': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'impersonation-invalid': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'impersonation-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  // 403: the credential is good, and the same request may be allowed without the grant.
+  'grant-ended': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'no-policy': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'policy-denied': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'access-denied': { code: 403, statusReason: 'Forbidden', retryAfter: false },
@@ -47,6 +49,8 @@ const ROWS = {
   'share-exceeded': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
+  // Not the fault of the request; but it would be the same again.
+  'session-not-recorded': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'upgrade-unsupported': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'upgrade-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
   'body-too-large': { code: 413, statusReason: 'RequestEntityTooLarge', retryAfter: false },
@@ -63,6 +67,18 @@ const ROWS = {
   // No Retry-After: refused until the object or its protectors change.
   'scale-protected': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'scale-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  // A cluster that has members has no servers to forward anything to.
+  'not-federated': { code: 404, statusReason: 'NotFound', retryAfter: false },
+  'federated-object-missing': { code: 404, statusReason: 'NotFound', retryAfter: false },
+  'federated-name-twice': { code: 409, statusReason: 'Conflict', retryAfter: false },
+  'federated-watch-merged': { code: 422, statusReason: 'Invalid', retryAfter: false },
+  'federated-write': { code: 405, statusReason: 'MethodNotAllowed', retryAfter: false },
+  'federated-encoding': { code: 406, statusReason: 'NotAcceptable', retryAfter: false },
+  'federated-version-gone': { code: 410, statusReason: 'Expired', retryAfter: false },
+  'federated-version-ahead': { code: 504, statusReason: 'Timeout', retryAfter: false },
+  'federated-memory': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'member-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'member-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
 } satisfies Readonly<Record<string, RefusalRow>>
 

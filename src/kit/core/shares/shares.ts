@@ -115,7 +115,7 @@ export class Shares {
   give(source: string, amount: number): void {
     if (this.#capacity === 0) return
     const entry = this.#entryOf(source)
-    if (entry === undefined || entry.held < amount) throw new RangeError(`${source} gives back what it does not hold`)
+    if (entry === undefined || entry.held < amount) throw new RangeError(`${source} returns more than it holds`)
     entry.held -= amount
     this.#held -= amount
     if (entry.held > 0) return

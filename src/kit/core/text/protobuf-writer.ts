@@ -18,8 +18,8 @@ export class ProtobufWriter {
     if (value !== 0) this.#chunks.push(varint(field * 8 + VARINT), varint(value))
   }
 
-  /** Also 0, as proto2 writes what it requires. @param value as of int64 */
-  number(field: number, value: number): void {
+  /** Also 0, as proto2 writes what it requires. @param value any int64: a whole number, or a bigint */
+  number(field: number, value: number | bigint): void {
     this.#chunks.push(varint(field * 8 + VARINT), varint(value))
   }
 
@@ -49,13 +49,25 @@ export class ProtobufWriter {
   }
 }
 
-/** What stands in front of a string, bytes or an embedded message. */
+/** The tag and length in front of a string, bytes or an embedded message. */
 export function lengthPrefix(field: number, length: number): Buffer {
   return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(length)])
 }
 
+/** Its size, for a length below 2^53: sizes of nested parts must be known before the first is written. */
+export function lengthPrefixBytes(field: number, length: number): number {
+  return varintBytes(field * 8 + LENGTH_DELIMITED) + varintBytes(length)
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1
+  for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) bytes++
+  return bytes
+}
+
 /** Seven bits per byte, lowest first; the high bit marks continuation. */
-function varint(value: number): Buffer {
+function varint(value: number | bigint): Buffer {
+  if (typeof value === 'bigint' || value < 0) return longVarint(BigInt.asUintN(64, BigInt(value)))
   const bytes: number[] = []
   let rest = value
   while (rest >= 128) {
@@ -63,5 +75,16 @@ function varint(value: number): Buffer {
     rest = Math.floor(rest / 128)
   }
   bytes.push(rest)
+  return Buffer.from(bytes)
+}
+
+function longVarint(value: bigint): Buffer {
+  const bytes: number[] = []
+  let rest = value
+  while (rest >= 128n) {
+    bytes.push(Number(rest % 128n) + 128)
+    rest /= 128n
+  }
+  bytes.push(Number(rest))
   return Buffer.from(bytes)
 }

@@ -1,6 +1,6 @@
 // Why a call to another thread has no answer.
 
-/** It was late; the caller aborted the call; one of the threads has ended; or the other thread failed, as the message says. */
+/** Too late; aborted by the caller; one of the threads has ended; or the other thread failed, for the reason in the message. */
 export type CallFailure = 'late' | 'aborted' | 'ended' | 'failed'
 
 export class CallError extends Error {

@@ -1,5 +1,5 @@
-// Calls of one subject from a gateway thread to the main thread. Both ends name a question by the same object, which says what is asked and answered:
-// the call in between (program/threads/calls.ts) knows neither.
+// Calls of one subject from a gateway thread to the main thread. Both ends use the same object for a question, which has the types of argument and
+// answer: the call in between (program/threads/calls.ts) knows neither.
 
 /** Plain data that can be cloned, as is the answer. */
 export interface AskedQuestion<A = unknown> {
@@ -16,7 +16,7 @@ export interface AnsweredQuestion<R = unknown> {
 export class Question<A, R> {
   readonly name: string
 
-  /** @param name the only one of this name */
+  /** @param name unique */
   constructor(name: string) {
     this.name = name
   }
@@ -40,22 +40,22 @@ export class Question<A, R> {
 
 /** A gateway thread's end. */
 export interface AsksMain {
-  /** The answer. @throws {CallError} (rejects) if there is none within `timeoutMs` */
+  /** @throws {CallError} (rejects) if there is no answer within `timeoutMs` */
   ask<A, R>(question: Question<A, R>, argument: A, timeoutMs: number): Promise<R>
-  /** Calls the listener with each answer that comes after its caller has given up. One listener for each question; default: they are dropped. */
+  /** Calls the listener with each answer that arrives after its caller has given up. One listener for each question; default: dropped. */
   onLate<A, R>(question: Question<A, R>, listener: (answer: R) => void): void
 }
 
 /** The main thread's end. */
 export interface AnswersThreads {
   /**
-   * One handler for each question; what it throws is a CallError of the caller.
+   * One handler for each question; its exceptions become CallErrors at the caller.
    * @param onUnclaimed called with each answer for a thread that has ended by then. Default: it is dropped
    */
   answer<A, R>(question: Question<A, R>, handler: (argument: A) => Promise<R>, onUnclaimed?: (answer: R) => void): void
 }
 
-/** What a gateway thread asks. */
+/** Questions of a gateway thread. */
 export class ThreadQuestions implements AsksMain {
   readonly #call: (asked: AskedQuestion, timeoutMs: number) => Promise<AnsweredQuestion>
   readonly #late = new Map<string, (answered: AnsweredQuestion) => void>()
@@ -88,7 +88,7 @@ interface Answerer {
   readonly unclaimed: (answered: AnsweredQuestion) => void
 }
 
-/** What the main thread answers. */
+/** Answers of the main thread. */
 export class MainAnswers implements AnswersThreads {
   readonly #answerers = new Map<string, Answerer>()
 
@@ -108,7 +108,7 @@ export class MainAnswers implements AnswersThreads {
     })
   }
 
-  /** @throws (rejects) what the handler throws, and if there is none */
+  /** @throws (rejects) if the handler throws, or if there is none */
   async of(asked: AskedQuestion): Promise<AnsweredQuestion> {
     const answerer = this.#answerers.get(asked.question)
     if (answerer === undefined) throw new Error(`no handler answers ${asked.question}`)

@@ -1,5 +1,5 @@
-// Messages between the main thread and the gateway threads that belong to one subject. Both ends name a topic by the same object, which says what its
-// messages hold: threads carry them without knowing any of them.
+// Messages between the main thread and the gateway threads that belong to one subject. Both ends use the same object for a topic, which has the type
+// of its messages: threads pass them on without knowing it.
 
 /** Plain data that can be cloned. */
 export interface TopicMessage<T = unknown> {
@@ -11,7 +11,7 @@ export interface TopicMessage<T = unknown> {
 export class Topic<T> {
   readonly name: string
 
-  /** @param name the only one of this name */
+  /** @param name unique */
   constructor(name: string) {
     this.name = name
   }
@@ -27,8 +27,11 @@ export class Topic<T> {
 
 /** One end. */
 export interface TopicChannel {
-  /** To all gateway threads, also to those that start later, which get the latest message of each topic; or from a gateway thread to the main thread. */
-  publish<T>(topic: Topic<T>, payload: T): void
+  /**
+   * To all gateway threads, including those that start later, which get the latest message of each topic; or from a gateway thread to the main thread.
+   * @param about messages with different values do not replace each other. Default: all have the same
+   */
+  publish<T>(topic: Topic<T>, payload: T, about?: string): void
   /** Several listeners of one topic are called in the order in which they subscribed. */
   subscribe<T>(topic: Topic<T>, listener: (payload: T) => void): void
 }

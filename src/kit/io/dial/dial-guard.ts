@@ -4,10 +4,11 @@
 import { lookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { type AllowedServers, DialRules } from '../../core/dial/dial-rules.ts'
 import type { ListenAddress } from '../../core/listen-address.ts'
+import { http1Connector } from './http1-connector.ts'
 
 const HTTP_PORT = 80
 const HTTPS_PORT = 443
@@ -102,7 +103,7 @@ export function guardedConnector(
     let one = kept.get(key)
     if (one === undefined) {
       const server = serverOf(hostname, port)
-      one = { server, connect: buildConnector({ ...options, lookup: server.lookup }) }
+      one = { server, connect: http1Connector({ ...options, lookup: server.lookup }) }
       if (kept.size >= MOST_KEPT) kept.clear()
       kept.set(key, one)
     }

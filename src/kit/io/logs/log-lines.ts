@@ -33,7 +33,7 @@ export async function* linesOfFile(path: string): AsyncGenerator<LogLine> {
     if (error instanceof UserError) throw error
     throw new UserError(
       `${path} cannot be read beyond line ${number}: ${errorMessage(error)}`,
-      'is it complete? What stands before it can be read with: zcat FILE | head -n LINES | portcullis replay -',
+      'is it complete? The lines before it can be read with: zcat FILE | head -n LINES | portcullis replay -',
     )
   } finally {
     file.destroy()

@@ -50,6 +50,8 @@ export const PROGRAM_FILES: {
   readonly dashboardBuild: string
   /** '' in the bundle: only a checkout has one. */
   readonly testHarness: string
+  /** The package that is the demo's OpenID provider; '' in the bundle, which does not have it. */
+  readonly oidcProvider: string
 } = bundled
   ? {
       threadEntry: beside('gateway-thread.mjs'),
@@ -58,6 +60,7 @@ export const PROGRAM_FILES: {
       dashboard: fileURLToPath(beside('dashboard')),
       dashboardBuild: '',
       testHarness: '',
+      oidcProvider: '',
     }
   : {
       threadEntry: beside('../../../program/threads/thread/entry.ts'),
@@ -66,6 +69,7 @@ export const PROGRAM_FILES: {
       dashboard: '',
       dashboardBuild: fileURLToPath(beside('../../../../build/dashboard.ts')),
       testHarness: fileURLToPath(beside('../../../../test/harness')),
+      oidcProvider: 'oidc-provider',
     }
 
 /** The command's name in texts meant to be copied. */

@@ -17,7 +17,7 @@ export interface AnswerMemory {
 /** too-large: any other server's response would be too; a page of fewer objects may fit. no-room: there may be room later. */
 type AnswerFault = 'too-large' | 'no-room'
 
-/** A response being received. One of `counted`, `text` and `drop` must be called at the end. */
+/** A response being received. One of `counted`, `whole`, `text` and `drop` must be called at the end. */
 export class AnswerReader {
   readonly #maxBytes: number
   readonly #memory: AnswerMemory
@@ -57,18 +57,17 @@ export class AnswerReader {
 
   /** Its bytes. Otherwise as `counted`. */
   countedBytes(limits: CountLimits, seed: number): Buffer {
-    const json = Buffer.concat(this.#pieces.take())
-    this.drop()
+    const json = this.whole()
     const excess = countJson(json, limits, seed)
     if (excess !== undefined) throw new AnswerTooLargeError(excess)
     return json
   }
 
-  /** The whole text, for people. Otherwise as `counted`. */
-  text(): string {
-    const text = Buffer.concat(this.#pieces.take()).toString('utf8')
+  /** All bytes, not to be parsed as JSON: nothing has been counted. */
+  whole(): Buffer {
+    const bytes = Buffer.concat(this.#pieces.take())
     this.drop()
-    return text
+    return bytes
   }
 
   drop(): void {

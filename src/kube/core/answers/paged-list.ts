@@ -14,13 +14,24 @@ const PAGE_SIZE = 200
  * @param next query parameter `continue`; '' = the first page
  * @throws {AnswerTooLargeError} if it is larger than `limits`
  */
-export type ReadPage = (limit: number, next: string, limits: AnswerLimits) => Promise<JsonObject>
+export type ReadPage<P> = (limit: number, next: string, limits: AnswerLimits) => Promise<P>
+
+/** The parts of a page that are needed. */
+export interface PageEnd {
+  /** '' = the last page. */
+  readonly next: string
+  readonly objects: number
+}
 
 /**
  * Pages of at most `most` objects in total, and at most as many pages, whatever the server says about the rest.
  * @throws whatever `read` throws; {AnswerTooLargeError} if a single object is too large
  */
-export async function* listPages(read: ReadPage, most: number): AsyncGenerator<JsonObject, void> {
+export async function* listPages<P>(
+  read: ReadPage<P>,
+  most: number,
+  endOf: (page: P) => PageEnd,
+): AsyncGenerator<P, void> {
   let size = PAGE_SIZE
   let next = ''
   let left = most
@@ -32,15 +43,16 @@ export async function* listPages(read: ReadPage, most: number): AsyncGenerator<J
       continue
     }
     yield page
-    next = continueOf(page)
+    const end = endOf(page)
+    next = end.next
     if (next === '') return
     // A page without objects counts as one: a server could send such pages forever.
-    left -= Math.max(1, itemsOf(page).length)
+    left -= Math.max(1, end.objects)
   }
 }
 
 /** undefined = a page of fewer objects may be small enough. */
-async function pageOf(read: ReadPage, limit: number, next: string): Promise<JsonObject | undefined> {
+async function pageOf<P>(read: ReadPage<P>, limit: number, next: string): Promise<P | undefined> {
   try {
     return await read(limit, next, limit === 1 ? OBJECT : PAGE)
   } catch (error) {
@@ -58,7 +70,7 @@ export function itemsOf({ items }: JsonObject): readonly unknown[] {
   return listOf(items)
 }
 
-/** '' = the last page. */
-function continueOf({ metadata }: JsonObject): string {
-  return textOf(recordOf(metadata)['continue'])
+/** The end of a page that was parsed. */
+export function endOf(page: JsonObject): PageEnd {
+  return { next: textOf(recordOf(page['metadata'])['continue']), objects: itemsOf(page).length }
 }

@@ -1,9 +1,10 @@
 // One HTTP/1.1 call to another machine whose response is bounded however it is read. Does not follow redirects or decode compressed responses.
 
 import type { ConnectionOptions } from 'node:tls'
-import { Agent, type Dispatcher, request } from 'undici'
+import { Agent, type buildConnector, type Dispatcher, request } from 'undici'
 import type { Charge } from '../../../kit/api/stream.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { http1Connector } from '../../../kit/io/dial/http1-connector.ts'
 import type { AnswerLimits } from '../../core/answers/answer-limits.ts'
 import { AnswerReader } from '../../core/answers/answer-reader.ts'
 import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
@@ -54,7 +55,7 @@ function connectionOf({ tls, signal }: BoundedRequest): Agent {
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: { ...tls, signal, timeout: 0, allowH2: false } as Agent.Options['connect'] & object,
+    connect: http1Connector({ ...tls, signal, timeout: 0, allowH2: false } as buildConnector.BuildOptions),
   })
 }
 

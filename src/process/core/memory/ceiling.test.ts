@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { SharedResource } from '../../../kit/core/shares/shared-resource.ts'
-import { CONNECTION, MEMORY_LEVERS, type MemorySettings, memoryCeiling, REQUEST, WATCH } from './ceiling.ts'
+import { CONNECTION, MEMORY_LEVERS, type MemorySettings, memoryCeiling, REQUEST, threadHeap, WATCH } from './ceiling.ts'
 import { fitMemory, LEAST } from './fit.ts'
 
 const MIB = 1024 * 1024
@@ -13,6 +13,7 @@ const settings: fc.Arbitrary<MemorySettings> = fc.record({
   maxRequestsInflight: fc.integer({ min: 1, max: 1_000_000 }),
   maxWatches: fc.integer({ min: 1, max: 1_000_000 }),
   maxBufferedBytes: fc.integer({ min: 1, max: 2 ** 40 }),
+  maxFollowedBytes: fc.integer({ min: 0, max: 2 ** 40 }),
   logs: fc.integer({ min: 0, max: 4 }),
   auditBodies: fc.boolean(),
   auditWebhook: fc.boolean(),
@@ -30,6 +31,7 @@ const SMALL: MemorySettings = {
   maxRequestsInflight: 1024,
   maxWatches: 8192,
   maxBufferedBytes: 64 * MIB,
+  maxFollowedBytes: 0,
   logs: 2,
   auditBodies: false,
   auditWebhook: false,
@@ -90,6 +92,18 @@ test('each switch adds what it is about', () => {
   // There is no such port.
   assert.equal(memoryCeiling({ ...SMALL, maxControlConnections: 1024 }).bytes, memoryCeiling(SMALL).bytes)
   assert.ok(memoryCeiling({ ...SMALL, top: false }).bytes < memoryCeiling(SMALL).bytes)
+})
+
+test('memory for followed objects counts if it was set, and the heap of each thread has room for its part', () => {
+  const set = { ...SMALL, threads: 2, maxFollowedBytes: 1024 * MIB }
+  const more = memoryCeiling(set).bytes - memoryCeiling({ ...set, maxFollowedBytes: 0 }).bytes
+  assert.ok(more >= 1024 * MIB && more <= 1.2 * 1024 * MIB, String(more))
+  const heap = (followedBytes: number): number => threadHeap(SMALL, followedBytes).oldMiB
+  assert.equal(heap(64 * MIB), heap(0))
+  assert.ok(heap(1024 * MIB) - heap(0) >= 1024)
+  assert.ok(
+    threadHeap({ ...SMALL, threads: 2 }, 1024 * MIB).oldMiB - threadHeap({ ...SMALL, threads: 2 }, 0).oldMiB >= 512,
+  )
 })
 
 test('one more connection costs what was measured, and the garbage beside it', () => {

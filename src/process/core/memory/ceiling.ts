@@ -44,6 +44,8 @@ export interface MemorySettings {
   readonly maxRequestsInflight: number
   readonly maxWatches: number
   readonly maxBufferedBytes: number
+  /** 0 = it has its default, which is not counted: most gateways follow little, and would have fewer connections for it. */
+  readonly maxFollowedBytes: number
   /** Logs being written: process, access, audit. */
   readonly logs: number
   /** Whether bodies may be recorded in the audit log. */
@@ -224,15 +226,20 @@ export interface ThreadHeap {
   readonly youngMiB: number
 }
 
+/** How much of the spare heap of a thread may be its index of what the read cache keeps. */
+const SPARE_INDEX_MIB = SPARE_HEAP_MIB / 2
+
 /**
  * V8 collects a limited heap before it reaches the limit; an unlimited one grows to several times its live objects. There is some slack
  * above the computed size, because a thread that reaches its limit is terminated, with everything it serves.
+ * @param followedBytes memory for followed objects: in the read cache, all of it may be indexes of the threads
  */
-export function threadHeap(settings: MemorySettings): ThreadHeap {
+export function threadHeap(settings: MemorySettings, followedBytes: number): ThreadHeap {
   const rows = [...clientRows(settings), ...threadRows(settings)]
   const heap = rows.reduce((sum, row) => sum + row.heap, 0) / settings.threads
+  const index = Math.max(0, (WITH_RESERVE * followedBytes) / settings.threads - SPARE_INDEX_MIB * MIB)
   return {
-    oldMiB: Math.ceil((heap * (1 + GARBAGE)) / MIB) + SPARE_HEAP_MIB,
+    oldMiB: Math.ceil(((heap + index) * (1 + GARBAGE)) / MIB) + SPARE_HEAP_MIB,
     youngMiB: YOUNG_GENERATION / MIB,
   }
 }
@@ -333,7 +340,7 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
 
 /** Caches and queues of the main thread. */
 function mainRows(settings: MemorySettings): MemoryRow[] {
-  const { logs, auditWebhook, tracing, embedded, webhooks, adminTlsPorts } = settings
+  const { logs, auditWebhook, tracing, embedded, webhooks, adminTlsPorts, maxFollowedBytes } = settings
   const one = (what: string, bytes: number, heap = 0): MemoryRow => ({ what, bytes, heap, per: 'process' })
   const lines = logs * BYTES_PER_CHARACTER * BOUNDS.logCharacters
   const traces = tracing ? BOUNDS.traces * TRACE : 0
@@ -345,6 +352,7 @@ function mainRows(settings: MemorySettings): MemoryRow[] {
     { what: 'connections to the ports of the main thread', ...connectionsCost(connections), per: 'process' },
     // There are no unauthenticated callers there, and its watches have their own caches.
     one("answers to the main thread's own calls", WITH_RESERVE * BOUNDS.ownAnswerBytes + PARSED_ANSWER),
+    one('objects of clusters that are followed', WITH_RESERVE * maxFollowedBytes),
     one('log lines that wait for the disk or a reader', lines, lines),
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),

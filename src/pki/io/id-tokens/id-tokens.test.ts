@@ -3,7 +3,7 @@ import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign 
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
 import type { Logger } from '../../../kit/api/ports.ts'
-import { SIGNING_ALGS, type SigningAlg } from '../../../pki/core/signing-algs.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../../core/signing-algs.ts'
 import { createIdTokens, type IdTokens, type IdTokensOptions } from './id-tokens.ts'
 import { readKeySet, type SigningKey } from './signing-keys.ts'
 
@@ -42,13 +42,12 @@ function tokensWith(keys: readonly SigningKey[], options: Partial<IdTokensOption
     },
   }
   const tokens = createIdTokens({
-    claims: {
+    rules: {
       issuer: ISSUER,
-      clientId: 'kubernetes',
-      usernameClaim: 'sub',
-      usernamePrefix: '-',
-      groupsClaim: 'groups',
-      groupsPrefix: '',
+      audiences: ['kubernetes'],
+      username: { claim: 'sub', prefix: '' },
+      groups: { claim: 'groups', prefix: '' },
+      uidClaim: '',
       requiredClaims: {},
     },
     algs: ['RS256'],
@@ -116,6 +115,9 @@ test('a key verifies only what it is for', async () => {
     const user = tokensWith(keysOf(jwk(publicKey))).verify(forged, NOW_MS)
     assert.equal(user?.name, publicKey === small.publicKey ? undefined : 'alice')
   }
+  const large = jwk(rsa.publicKey, { kid: 'x'.repeat(10_000) })
+  const exponent = jwk(rsa.publicKey, { e: Buffer.from('0100000001', 'hex').toString('base64url') })
+  assert.deepEqual(keysOf(large, exponent), [])
   // Without a key id, all keys are tried.
   const plain = await signed(CLAIMS, { kid: undefined })
   assert.ok(tokensWith(keysOf(jwk(small.publicKey), jwk(rsa.publicKey, { kid: 'k2' }))).verify(plain, NOW_MS))

@@ -33,7 +33,7 @@ function world(): World {
     nowMs: 0,
     keys: new IssuerKeys({
       issuer: ISSUER,
-      caFile: '',
+      ca: () => undefined,
       log,
       monotonic: () => self.nowMs,
       onFetched: () => undefined,

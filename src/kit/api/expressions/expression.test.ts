@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { evaluate } from './evaluate.ts'
+import {
+  type Expression,
+  type ExpressionSubject,
+  isInvalidExpression,
+  parseExpression,
+  usesField,
+} from './expression.ts'
+import { Cost, ExpressionFault } from './values.ts'
+
+function parsed(text: string, subject: ExpressionSubject = 'claims'): Expression {
+  const expression = parseExpression(text, subject)
+  return isInvalidExpression(expression) ? assert.fail(`${text} ${expression.invalid}`) : expression
+}
+
+function invalid(text: string, subject: ExpressionSubject = 'claims', type?: 'bool'): string {
+  const expression = parseExpression(text, subject, type)
+  return isInvalidExpression(expression) ? expression.invalid : ''
+}
+
+/** Its value, or `fault: ...`. */
+function resultOf(text: string, claims: unknown = { m: {} }, cost = new Cost()): unknown {
+  try {
+    return evaluate(parsed(text), claims, cost)
+  } catch (error) {
+    if (error instanceof ExpressionFault) return `fault: ${error.message}`
+    throw error
+  }
+}
+
+// What kube-apiserver says about the same ones: test/data/jwt-authenticators.json.
+const VALUES: readonly (readonly [text: string, value: unknown])[] = [
+  ['1 + 2', 3n],
+  ['9223372036854775807 + 1', 'fault: integer overflow'],
+  ['1 / 0', 'fault: division by zero'],
+  ['true || claims.x', true],
+  ['claims.x || true', true],
+  ['claims.x || false', 'fault: no such key: x'],
+  ['claims.x && false', false],
+  ['claims.__proto__', ''],
+  ['has(claims.constructor)', false],
+  ["'constructor' in dyn(claims.m)", false],
+  ['string(123456.0)', '123456'],
+  ['string(1234567.0)', '1.234567e+06'],
+  ['string(0.0001)', '0.0001'],
+  ['string(0.00001)', '1e-05'],
+  ['string(-0.5)', '-0.5'],
+  ['claims.?toString.hasValue()', false],
+  ["'ÄB'.lowerAscii()", 'Äb'],
+  ["'😀a'.size()", 2n],
+  ["'😀a'.substring(1)", 'a'],
+  ["'abc'.substring(2, 1)", 'fault: index out of range'],
+  ["int('0x10')", 'fault: cannot be converted to int'],
+  ["int('9223372036854775808')", 'fault: integer overflow'],
+  ['int(1e30)', 'fault: integer overflow'],
+  ['optional.none().value()', 'fault: optional.none() dereference'],
+  ['[1, 2].exists_one(x, x > 1)', true],
+  ["['a', 'b'].map(x, ['c'].map(y, x + y)[0]).join(',')", 'ac,bc'],
+]
+for (const [text, value] of VALUES) {
+  test(text, () => {
+    if (value === '') assert.notEqual(invalid(text), '')
+    else assert.deepEqual(resultOf(text), value)
+  })
+}
+
+test('what is not an expression, or not about its subject', () => {
+  const wrong = [
+    '',
+    '1 +',
+    'clams.a',
+    'user.username',
+    'claims.a.foo()',
+    "'a'.startsWith(1)",
+    "'a' + 1",
+    '"a',
+    `a${'('.repeat(100)}`,
+  ]
+  for (const text of wrong) assert.match(invalid(text), /^is not a valid expression: \S/, text)
+  assert.equal(invalid("claims.a == 'b'", 'claims', 'bool'), '')
+  for (const text of ['claims.a', "'true'", '1']) assert.equal(invalid(text, 'claims', 'bool'), 'must evaluate to bool')
+  assert.equal(invalid("user.groups.all(g, g != '')", 'user', 'bool'), '')
+  assert.match(invalid('user.name', 'user'), /name/)
+  assert.match(invalid('claims.a', 'user'), /claims/)
+})
+
+test('what has no meaning here is refused when it is written', () => {
+  const refused = [
+    "claims.a.matches('(a+)+$')",
+    "timestamp('2027-01-01T00:00:00Z') < timestamp('2028-01-01T00:00:00Z')",
+    "duration('1s') == duration('1s')",
+    "claims.a.trim() == ''",
+    'cel.bind(x, claims.a, x)',
+    'type(claims.a) == string',
+    "'a' in claims",
+    "claims.exists(k, k == 'a')",
+    'claims',
+    'dyn(claims)',
+    '[claims]',
+    '1u == 1u',
+    "b'x' == b'x'",
+    'claims.a__dot__b',
+    "{1: 'a'}[1] == 'a'",
+    "bytes('a').size() == 1",
+    "claims.a.split(',', 2)",
+  ]
+  for (const text of refused) assert.notEqual(invalid(text), '', text)
+  assert.match(invalid("claims.a.matches('a')"), /has the function matches, which is not supported/)
+})
+
+test('claims.email in every place', () => {
+  for (const text of [
+    'claims.email',
+    'claims.?email',
+    "has(claims.email) ? '' : 'x'",
+    "['a'].map(x, claims.email)",
+    "{'a': claims.email}",
+  ]) {
+    assert.ok(usesField(parsed(text), 'email'), text)
+  }
+  for (const text of ["claims['email']", 'claims.a.email', "'claims.email'", 'claims.emails']) {
+    assert.ok(!usesField(parsed(text), 'email'), text)
+  }
+})
+
+test('what costs too much has no value, however it is written', () => {
+  const l = Array.from({ length: 2_000 }, (_, n) => n)
+  const s = 'a'.repeat(10_000)
+  const costly = [
+    'claims.l.all(x, claims.l.all(y, x + y >= 0.0))',
+    'claims.l.exists(x, claims.l.exists(y, x + y < 0.0)) || true',
+    "claims.s.split('').map(x, claims.s.split('')).size() > 0",
+    "claims.s.replace('', claims.s).size() > 0",
+    '[claims.l].map(l, l.map(a, l.map(b, l.map(c, 1)))).size() > 0',
+    `claims.l.map(x, ${'claims.s + '.repeat(20)}'').size() > 0`,
+    "claims.l.map(x, claims.s.lowerAscii()).join(claims.s) == ''",
+    `[0]${'.map(x, [x, x, x, x, x, x, x, x]).map(y, y)'.repeat(3)}.size() > 0 && claims.l.map(x, claims.l == claims.l).size() > 0`,
+  ]
+  for (const text of costly) assert.equal(resultOf(text, { l, s }), 'fault: the expression costs too much', text)
+})
+
+test('what takes the time of many steps costs as much: characters one by one, searches that go back, faults that are caught', () => {
+  const claims = {
+    few: Array.from({ length: 300 }, (_, n) => n),
+    many: Array.from({ length: 3_000 }, (_, n) => n),
+    s: 'aA'.repeat(5_000),
+    a: 'a'.repeat(10_000),
+    b: `${'a'.repeat(500)}b${'a'.repeat(500)}`,
+  }
+  const costly = [
+    'claims.few.map(x, claims.s.size()).size() > 0',
+    'claims.few.map(x, claims.s.substring(0, 1)).size() > 0',
+    "claims.few.map(x, (claims.s + 'x').indexOf('x')).size() > 0",
+    'claims.few.map(x, claims.s.lowerAscii()).size() > 0',
+    'claims.few.map(x, claims.s.upperAscii()).size() > 0',
+    'claims.few.map(x, claims.a.contains(claims.b)).size() > 0',
+    'claims.few.map(x, claims.a.indexOf(claims.b)).size() > 0',
+    'claims.few.map(x, claims.a.split(claims.b)).size() > 0',
+    "claims.few.map(x, claims.a.replace(claims.b, '')).size() > 0",
+    "claims.many.exists(x, x.startsWith('a'))",
+    "claims.many.all(x, x.startsWith('a'))",
+  ]
+  for (const text of costly) assert.equal(resultOf(text, claims), 'fault: the expression costs too much', text)
+  // What users have stays far from it.
+  const groups = Array.from({ length: 1_000 }, (_, n) => `department-${n}-of-example`)
+  const usual = "dyn(claims.groups).exists(g, g.lowerAscii().contains('admins') || g.split('-').size() > 9)"
+  assert.equal(resultOf(usual, { groups }), false)
+  const mixed = "dyn(claims.groups).exists(g, g.startsWith('x'))"
+  assert.match(String(resultOf(mixed, { groups: claims.many.slice(0, 1_000) })), /no such overload/)
+})
+
+test('values of any depth', () => {
+  let deep: unknown = 1
+  for (let n = 0; n < 8_000; n++) deep = [deep]
+  assert.equal(resultOf('claims.d == claims.d', { d: deep }), 'fault: values are too deep to be compared')
+  assert.equal(resultOf('claims.d in [claims.d]', { d: deep }), 'fault: values are too deep to be compared')
+})

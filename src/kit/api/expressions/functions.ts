@@ -1,0 +1,149 @@
+// The functions of expressions: CEL's own, and those of its extension for texts (github.com/google/cel-go/ext/strings.go), which counts code points.
+
+import { type Cost, checkedInt, ExpressionFault, isMap, noOverload, Optional } from './values.ts'
+
+export function callFunction(name: string, args: readonly unknown[], cost: Cost): unknown {
+  const [value] = args
+  switch (name) {
+    case 'size':
+      return sizeOf(value, cost)
+    case 'dyn':
+      return value
+    case 'string':
+      return textOf(value)
+    case 'int':
+      return intOf(value)
+    case 'double':
+      return doubleOf(value)
+    default:
+      return noOverload(name, ...args)
+  }
+}
+
+export function callMethod(name: string, value: unknown, args: readonly unknown[], cost: Cost): unknown {
+  if (name === 'size') return sizeOf(value, cost)
+  if (value instanceof Optional) return callOptional(name, value)
+  if (name === 'join' && Array.isArray(value)) return join(value, args[0] ?? '', cost)
+  if (typeof value !== 'string') return noOverload(name, value, ...args)
+  return callText(name, cost.text(value), args, cost)
+}
+
+function callOptional(name: string, { values }: Optional): unknown {
+  if (name === 'hasValue') return values.length > 0
+  if (name !== 'value') return noOverload(name)
+  if (values.length === 0) throw new ExpressionFault('optional.none() dereference')
+  return values[0]
+}
+
+function callText(name: string, text: string, args: readonly unknown[], cost: Cost): unknown {
+  switch (name) {
+    case 'lowerAscii':
+      return cost.points(text).replaceAll(/[A-Z]+/g, (upper) => upper.toLowerCase())
+    case 'upperAscii':
+      return cost.points(text).replaceAll(/[a-z]+/g, (lower) => lower.toUpperCase())
+    case 'substring':
+      return substring(cost.points(text), args)
+    default: {
+      const [first, second] = args
+      return typeof first === 'string'
+        ? callSearch(name, text, cost.text(first), second, cost)
+        : noOverload(name, text, ...args)
+    }
+  }
+}
+
+function callSearch(name: string, text: string, part: string, by: unknown, cost: Cost): unknown {
+  if (name !== 'startsWith' && name !== 'endsWith') cost.search(text, part)
+  switch (name) {
+    case 'startsWith':
+      return text.startsWith(part)
+    case 'endsWith':
+      return text.endsWith(part)
+    case 'contains':
+      return text.includes(part)
+    case 'indexOf': {
+      const at = text.indexOf(part)
+      return at < 0 ? -1n : BigInt([...cost.points(text.slice(0, at))].length)
+    }
+    case 'split': {
+      const parts = part === '' ? [...cost.points(text)] : text.split(part)
+      cost.spend(parts.length)
+      return parts
+    }
+    case 'replace':
+      return typeof by === 'string' ? replace(text, part, by, cost) : noOverload(name, text, part, by)
+    default:
+      return noOverload(name, text, part)
+  }
+}
+
+/** An empty `part` matches before, between and after all characters. */
+function replace(text: string, part: string, by: string, cost: Cost): string {
+  const parts = part === '' ? ['', ...cost.points(text), ''] : text.split(part)
+  // Charged before the result is built, which may be much longer than the text.
+  cost.spend(parts.length + (parts.length * by.length) / 64)
+  return parts.join(by)
+}
+
+function join(items: readonly unknown[], by: unknown, cost: Cost): string {
+  if (typeof by !== 'string') return noOverload('join', items, by)
+  const texts = items.map((item) => (typeof item === 'string' ? cost.text(item) : noOverload('join', item)))
+  cost.spend((texts.length * by.length) / 64)
+  return texts.join(by)
+}
+
+function substring(text: string, [start, end]: readonly unknown[]): string {
+  const points = [...text]
+  const [from, to] = [indexIn(start), end === undefined ? points.length : indexIn(end)]
+  if (from < 0 || from > points.length || to < from || to > points.length) {
+    throw new ExpressionFault('index out of range')
+  }
+  return points.slice(from, to).join('')
+}
+
+function indexIn(value: unknown): number {
+  return typeof value === 'bigint' ? Number(value) : noOverload('substring', value)
+}
+
+function sizeOf(value: unknown, cost: Cost): bigint {
+  if (typeof value === 'string') return BigInt([...cost.points(value)].length)
+  if (Array.isArray(value)) return BigInt(value.length)
+  if (!isMap(value)) return noOverload('size', value)
+  const { length } = Object.keys(value)
+  cost.spend(length)
+  return BigInt(length)
+}
+
+/** Exponents of doubles that Go's strconv writes without one (format 'g'). */
+const PLAIN = { from: -4, below: 6 }
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
+  if (typeof value !== 'number' || !Number.isFinite(value)) return noOverload('string', value)
+  const [digits = '', exponent = '0'] = value.toExponential().split('e')
+  const size = Number(exponent)
+  if (size >= PLAIN.from && size < PLAIN.below) return String(value)
+  return `${digits}e${size < 0 ? '-' : '+'}${String(Math.abs(size)).padStart(2, '0')}`
+}
+
+const MAX_SAFE_INT = 2 ** 63
+
+function intOf(value: unknown): bigint {
+  if (typeof value === 'bigint') return value
+  if (typeof value === 'string') {
+    if (!/^[+-]?\d{1,19}$/.test(value)) throw new ExpressionFault('cannot be converted to int')
+    return checkedInt(BigInt(value.replace(/^\+/, '')))
+  }
+  if (typeof value !== 'number') return noOverload('int', value)
+  if (!(Math.abs(value) < MAX_SAFE_INT)) throw new ExpressionFault('integer overflow')
+  return BigInt(Math.trunc(value))
+}
+
+function doubleOf(value: unknown): number {
+  if (typeof value === 'number') return value
+  if (typeof value === 'bigint') return Number(value)
+  if (typeof value !== 'string') return noOverload('double', value)
+  if (!/^[+-]?\d{1,40}(\.\d{1,40})?$/.test(value)) throw new ExpressionFault('cannot be converted to double')
+  return Number(value)
+}
