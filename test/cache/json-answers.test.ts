@@ -2,27 +2,32 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type AnswerForm, answerForm } from '../../src/cache/core/bytes/answer-form.ts'
 import {
   atVersion,
   BookmarkTemplate,
-  eventLine,
+  type EventType,
   type JsonObjectBytes,
+  leftOut,
   listFrame,
-  listItem,
   objectBody,
   plainBookmark,
 } from '../../src/cache/core/bytes/answers.ts'
-import type { JsonForm } from '../../src/cache/core/bytes/json-form.ts'
 import { FactsReader } from '../../src/cache/core/bytes/object-facts.ts'
+import type { JsonForm } from '../../src/cache/core/bytes/object-form.ts'
 import { ListSplitter } from '../../src/cache/core/bytes/split-list.ts'
 import { type EventBytes, readEvent } from '../../src/cache/core/bytes/watch-event.ts'
 import { labelsMatch } from '../../src/kube/core/selectors/label-requirement.ts'
 import { parseLabelSelector } from '../../src/kube/core/selectors/parse-selector.ts'
 import { bodyOf, type RecordedAnswer, readAnswers } from './read-answers.ts'
-import { isJson, isPartial } from './recorded-objects.ts'
+import { isJson, isPartial, joinedParts, partialOf, placed, readParts } from './recorded-objects.ts'
 
 const answers = readAnswers()
 const reader = new FactsReader([])
+const json = (form: JsonForm, partial: boolean): AnswerForm =>
+  answerForm(form, { encoding: 'json', partial }) ?? assert.fail()
+const written = (form: AnswerForm, type: EventType, content: Buffer): Buffer =>
+  Buffer.concat(form.event(type, { content, facts: reader.readBookmark(content) }))
 
 const full = (recorded: readonly RecordedAnswer[]): RecordedAnswer[] =>
   recorded.filter((answer) => isJson(answer) && !isPartial(answer))
@@ -58,8 +63,33 @@ test('a list is put together as it came', () => {
   assert.ok(wholeLists.length >= 17)
   for (const list of wholeLists) {
     const { resourceVersion, form, objects, ...type } = takeApart(list)
-    const items = objects.map(({ json, facts }) => listItem(json, facts, form))
+    const items = objects.map(({ json, facts }) => json.subarray(leftOut(facts, form)))
     assert.equal(joined(listFrame(type, resourceVersion, form), items), bodyOf(list).toString(), list.path)
+  }
+})
+
+test('whole lists and lists of metadata are made of the objects', () => {
+  for (const list of wholeLists) {
+    const { resourceVersion, form, objects, ...type } = takeApart(list)
+    const kept = objects.map(({ json: content, facts }) => placed({ content, facts }))
+    const [whole, partial] = [false, true].map((isPart) =>
+      joinedParts(json(form, isPart).list(type, resourceVersion, kept)),
+    )
+    assert.equal(whole?.toString(), bodyOf(list).toString(), list.path)
+    assert.equal(partial?.toString(), partialOf(list, answers.lists).toString(), list.path)
+  }
+})
+
+test('the state of a watch is an event for each object', () => {
+  for (const list of wholeLists) {
+    const { form, objects } = takeApart(list)
+    const kept = objects.map(({ json: content, facts }) => placed({ content, facts }))
+    for (const isPart of [false, true]) {
+      const of = json(form, isPart)
+      const events = Buffer.concat(kept.flatMap((object) => of.event('ADDED', object)))
+      for (const mostOpen of [0, 1000, 1e6])
+        assert.equal(readParts(of.added(kept, mostOpen)).toString(), events.toString(), list.path)
+    }
   }
 })
 
@@ -67,7 +97,7 @@ test('the answer to a GET is the item of the list, with kind and apiVersion', ()
   const objects = full(answers.objects)
   assert.equal(objects.length, 2)
   for (const object of objects) {
-    const { objects: items } = takeApart(
+    const { objects: items, form } = takeApart(
       full(answers.lists).find(
         ({ path }) => path === (object.path.includes('/pods/') ? '/api/v1/pods' : '/apis/example.com/v1/things'),
       ) ?? object,
@@ -76,6 +106,8 @@ test('the answer to a GET is the item of the list, with kind and apiVersion', ()
     const item = items.find(({ facts }) => facts.name === name)
     assert.ok(item)
     assert.equal(objectBody(item.json).toString(), bodyOf(object).toString())
+    const partial = json(form, true).object({ content: item.json, facts: item.facts })
+    assert.equal(partial.toString(), partialOf(object, answers.objects).toString())
   }
 })
 
@@ -100,12 +132,14 @@ function watches(selector: string): RecordedWatch[] {
     })
 }
 
-test('the lines of a watch are made of the objects', () => {
-  for (const { lines, events } of [...watches(''), ...watches('pick=yes')]) {
+test('the lines of a watch are made of the objects, and so are those of a watch of metadata', () => {
+  for (const { watch, form, lines, events } of [...watches(''), ...watches('pick=yes')]) {
     assert.deepEqual(
-      events.map(({ type, object }) => eventLine(type, object)),
+      events.map(({ type, object }) => written(json(form, false), type, object)),
       lines,
     )
+    const partial = events.map(({ type, object }) => written(json(form, true), type, object))
+    assert.equal(Buffer.concat(partial).toString(), partialOf(watch, answers.watches).toString(), watch.path)
   }
 })
 
@@ -162,7 +196,7 @@ test('a version of another length moves what stands behind it', () => {
 })
 
 test('bookmarks are as those of kube-apiserver, made of any of them', () => {
-  for (const { form, events } of [...watches(''), ...watches('pick=yes')]) {
+  for (const { watch, form, events } of [...watches(''), ...watches('pick=yes')]) {
     const bookmarks = events.filter(({ type }) => type === 'BOOKMARK').map(({ object }) => object)
     assert.ok(bookmarks.length >= 2)
     for (const template of bookmarks) {
@@ -170,6 +204,8 @@ test('bookmarks are as those of kube-apiserver, made of any of them', () => {
       for (const bookmark of bookmarks) {
         const { resourceVersion, endsInitialEvents } = reader.readBookmark(bookmark)
         assert.equal(made.object(resourceVersion, endsInitialEvents).toString(), bookmark.toString())
+        const line = written(json(form, true), 'BOOKMARK', made.object(resourceVersion, endsInitialEvents))
+        assert.ok(partialOf(watch, answers.watches).includes(line))
       }
     }
   }
@@ -205,8 +241,8 @@ test('before upstream has sent a bookmark there is one of kinds without empty pa
 
 test('an object without kind and apiVersion in front cannot be an item of a list that leaves them out', () => {
   const json = Buffer.from('{"apiVersion":"v1","kind":"A","metadata":{"name":"a","resourceVersion":"1"}}')
-  assert.throws(() => listItem(json, reader.read(json), 'declared'), { name: 'MalformedError' })
-  assert.equal(listItem(json, reader.read(json), 'sorted'), json)
+  assert.throws(() => leftOut(reader.read(json), 'declared'), { name: 'MalformedError' })
+  assert.equal(leftOut(reader.read(json), 'sorted'), 0)
 })
 
 test('a list with a label selector is made of the objects of the whole list', () => {
@@ -220,7 +256,7 @@ test('a list with a label selector is made of the objects of the whole list', ()
     const requirements = parseLabelSelector(searchParams.get('labelSelector') ?? '')
     const items = objects
       .filter(({ facts }) => labelsMatch(requirements, facts.labels))
-      .map(({ json, facts }) => listItem(json, facts, form))
+      .map(({ json, facts }) => json.subarray(leftOut(facts, form)))
     assert.equal(joined(listFrame(type, resourceVersion, form), items), bodyOf(list).toString(), list.path)
   }
 })

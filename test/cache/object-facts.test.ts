@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { atVersion, eventLine } from '../../src/cache/core/bytes/answers.ts'
+import { answerForm } from '../../src/cache/core/bytes/answer-form.ts'
+import { atVersion } from '../../src/cache/core/bytes/answers.ts'
 import { MalformedError } from '../../src/cache/core/bytes/malformed.ts'
 import { FactsReader, type ObjectFacts } from '../../src/cache/core/bytes/object-facts.ts'
 import { skipValue } from '../../src/cache/core/bytes/skip-json.ts'
@@ -266,6 +267,8 @@ test('an object without what the cache needs is refused, with the reason', () =>
     [`${TYPE}"metadata":{"name":"a","resourceVersion":"7"},"metadata":{}}`, /twice/],
     [`${TYPE}"metadata":{"name":"a","resourceVersion":"7","labels":{"a":1}}}`, /labels are not strings/],
     [`${TYPE}"metadata":{"name":"a","resourceVersion":"7","labels":[]}}`, /labels are not a map/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7","annotations":[]}}`, /annotations are not a map/],
+    [`${TYPE}"metadata":{"name":"a","resourceVersion":"7","annotations":"a"}}`, /annotations are not a map/],
     [`${TYPE}"metadata":{"name":"a","resourceVersion":"7"},"spec":{"nodeName":{}}}`, /selectable field/],
     [`${TYPE}"metadata":{"name":"a","resourceVersion":"7"}} {}`, /followed by something else/],
     [`{"a":${'['.repeat(1001)}`, /more than 1000 levels/],
@@ -393,7 +396,7 @@ test('a list that is not one, or beyond a limit, is refused with the reason', ()
 
 test('lines of a watch are taken apart', () => {
   for (const type of ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'] as const) {
-    const { type: read, object } = readEvent(eventLine(type, Buffer.from('{"a":1}')))
+    const { type: read, object } = readEvent(Buffer.from(`{"type":"${type}","object":{"a":1}}\n`))
     assert.deepEqual([read, object.toString()], [type, '{"a":1}'])
   }
   for (const line of [
@@ -416,7 +419,11 @@ test('objects in memory that threads share are read, and answered with, as other
       const facts = reader.read(shared)
       assert.deepEqual(facts, reader.read(json))
       assert.deepEqual(atVersion({ json: shared, facts }, '77').json, atVersion({ json, facts }, '77').json)
-      assert.deepEqual(eventLine('ADDED', shared), eventLine('ADDED', json))
+      for (const partial of [false, true]) {
+        const form = answerForm('sorted', { encoding: 'json', partial }) ?? assert.fail()
+        const [made, expected] = [shared, json].map((content) => Buffer.concat(form.event('ADDED', { content, facts })))
+        assert.deepEqual(made, expected)
+      }
     }
   }
 })

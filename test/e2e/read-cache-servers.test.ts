@@ -153,3 +153,53 @@ test('watches stay when one of two servers is killed, without a gap', { timeout:
   }
   for (const one of watches) one.stop()
 })
+
+/** A gateway with little memory for what it follows. */
+test('what is beyond the memory for followed objects is forwarded, and nothing else changes', async (t) => {
+  // The test before has killed it.
+  await cluster.apiservers[0]?.restart()
+  const small = await startGateway({
+    clusters: [upstreamClusterFor(cluster, { spec: { cache: [{ version: 'v1', resource: 'pods' }] } })],
+    args: ['--max-followed-bytes=1Mi', '--threads=1'],
+  })
+  t.after(() => small.stop())
+  const server = `https://127.0.0.1:${small.port}`
+  const read = (path: string): Promise<KubeResponse> =>
+    kubeRequest({ server, serverName: hostOf(cluster.name), ca: gatewayCA().certPem, user: cluster.admin, path })
+  const counted = async (result: string): Promise<boolean> =>
+    (await small.metrics()).includes(
+      `portcullis_cache_requests_total{cluster="test",resource="pods",result="${result}"}`,
+    )
+  const kept = async (): Promise<number> =>
+    Number(/^portcullis_cache_bytes\{.*\} (\d+)$/m.exec(await small.metrics())?.[1] ?? 0)
+  await waitFor('a hit', async () => (await read(`${PODS}?resourceVersion=0`)).status === 200 && (await counted('hit')))
+  const watch = new WatchLines({
+    server,
+    serverName: hostOf(cluster.name),
+    path: `${PODS}?watch=1&resourceVersion=0`,
+    user: cluster.admin,
+  })
+  t.after(() => watch.stop())
+  for (let at = 0; !small.logs().includes('the read cache drops a resource'); at++) {
+    assert.ok(at < 30, 'it is dropped')
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `large-${at}`, annotations: { note: 'x'.repeat(100_000) } },
+      spec: { containers: [{ name: 'c', image: 'c' }] },
+    }
+    const written = await cluster.request(IN_DEFAULT, { method: 'POST', body })
+    assert.equal(written.status, 201)
+    assert.ok((await kept()) <= 1.125 * 1024 * 1024)
+    const { status, json } = await read(`${IN_DEFAULT}?resourceVersion=${written.json().metadata.resourceVersion}`)
+    assert.equal(status, 200)
+    assert.ok(json().items.some((pod: { metadata: { name: string } }) => pod.metadata.name === `large-${at}`))
+  }
+  await waitFor('the end of the watch', () => watch.ended)
+  assert.match((await small.admin('/debug/config')).text, /followed-bytes/)
+  await waitFor('a read that is forwarded', async () => {
+    const [cached, direct] = await Promise.all([read(`${PODS}?resourceVersion=0`), cluster.request(PODS)])
+    assert.equal(cached.json().items.length, direct.json().items.length)
+    return await counted('unavailable')
+  })
+})

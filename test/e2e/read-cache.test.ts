@@ -15,6 +15,8 @@ import { gatewayCA } from '../harness/pki.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const RBAC = readFileSync(join(import.meta.dirname, '../../deploy/rbac/read-cache.yaml'), 'utf8')
+/** Endpoints are deprecated: each answer says so. */
+const CACHED = ['pods', 'endpoints']
 const PODS = '/api/v1/pods'
 const IN_A = '/api/v1/namespaces/a/pods'
 const IN_B = '/api/v1/namespaces/b/pods'
@@ -28,7 +30,7 @@ let gateway: TestGateway
 
 before(async () => {
   cluster = await startCluster({ tokens: TOKENS })
-  await cluster.apply(RBAC)
+  await cluster.apply(RBAC.replace('resources: [pods]', `resources: [${CACHED}]`))
   await cluster.apply(
     [
       ...['a', 'b'].map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
@@ -52,9 +54,15 @@ before(async () => {
     await createPod(namespace, name, labels, nodeName)
   }
   gateway = await startGateway({
-    clusters: [upstreamClusterFor(cluster, { spec: { cache: [{ version: 'v1', resource: 'pods' }] } })],
+    clusters: [
+      upstreamClusterFor(cluster, { spec: { cache: CACHED.map((resource) => ({ version: 'v1', resource })) } }),
+    ],
   })
-  await waitFor('the cache', async () => (await through(`${PODS}?resourceVersion=0`)).hit)
+  // Each connection may be another thread's.
+  await waitFor('the cache in all threads', async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => through(`${PODS}?resourceVersion=0`)))
+    return answers.every(({ hit }) => hit)
+  })
 })
 after(async () => {
   await gateway?.stop()
@@ -123,7 +131,7 @@ async function sameAsDirect(path: string, hit: boolean, user: Credentials = clus
   const direct = await cluster.request(path, { user })
   assert.equal(answer.status, direct.status, `${path}: ${answer.text}`)
   assert.equal(withoutVersion(answer.text), withoutVersion(direct.text), path)
-  assert.equal(answer.headers['content-type'], direct.headers['content-type'], path)
+  for (const name of ['content-type', 'warning']) assert.equal(answer.headers[name], direct.headers[name], path)
   assert.equal(answer.hit, hit, `${path} is answered by the ${hit ? 'cache' : 'cluster'}`)
   return answer
 }
@@ -185,6 +193,26 @@ describe('answers are those of the cluster', () => {
     }
   })
 
+  test('many who list all at the same time get one list of the cluster, begun after they asked', async () => {
+    // The store goes on while no pod changes: their cache cannot have reached its version.
+    const written = await patch(`${IN_B}/x`, { metadata: { annotations: { before: 'all' } } })
+    await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'later' } }))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => through(PODS)))
+    for (const { text, json } of answers) {
+      assert.equal(withoutVersion(text), withoutVersion((await cluster.request(PODS)).text))
+      assert.ok(Number(json().metadata.resourceVersion) > Number(written))
+    }
+    const forwarded = answers.filter(({ hit }) => !hit).length
+    assert.ok(forwarded < 10, `${forwarded} of 20 were forwarded`)
+    // A watch from that version goes on with what comes later.
+    const version = String(answers.findLast(({ hit }) => hit)?.json().metadata.resourceVersion)
+    await watchBoth(`${IN_B}?watch=1&resourceVersion=${version}`, async ([cached, direct]) => {
+      await patch(`${IN_B}/x`, { metadata: { annotations: { after: 'all' } } })
+      await waitFor('the event', () => cached.lines.length > 0 && direct.lines.length > 0)
+      assert.deepEqual(cached.lines, direct.lines)
+    })
+  })
+
   test("errors are the cluster's: unknown fields, versions that are none or too new, options that exclude each other", async () => {
     const bad = [
       ['fieldSelector=spec.foo%3Dx&resourceVersion=0', 400],
@@ -201,6 +229,19 @@ describe('answers are those of the cluster', () => {
     const future = await through(`${PODS}?resourceVersion=${Number(list.json().metadata.resourceVersion) + 1000}`)
     assert.equal(future.status, 504, future.text)
     assert.equal(future.json().details.causes[0].reason, 'ResourceVersionTooLarge')
+  })
+
+  test('warnings of deprecated versions', async () => {
+    const at = '/api/v1/namespaces/default/endpoints'
+    await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 'x' } }))
+    await waitFor('its arrival', async () => (await through(`${at}/x?resourceVersion=0`)).hit)
+    for (const path of [`${at}?resourceVersion=0`, `${at}/x?resourceVersion=0`]) {
+      assert.match(String((await sameAsDirect(path, true)).headers['warning']), /^299 - "v1 Endpoints is deprecated/)
+    }
+    const watch = `${at}?watch=true&resourceVersion=0&timeoutSeconds=1`
+    const [cached, direct] = await Promise.all([through(watch), cluster.request(watch)])
+    assert.ok(cached.hit)
+    assert.equal(cached.headers['warning'], direct.headers['warning'])
   })
 
   test('kubectl get, JSON for people, and pages', async () => {
@@ -285,7 +326,7 @@ function sameLines(cached: WatchLines, direct: WatchLines, what: string): void {
 
 async function watchersServed(): Promise<number> {
   const text = await gateway.metrics()
-  return Number(/^portcullis_cache_watchers\{.*\} (\d+)$/m.exec(text)?.[1] ?? 0)
+  return Number(/^portcullis_cache_watchers\{.*resource="pods"\} (\d+)$/m.exec(text)?.[1] ?? 0)
 }
 
 describe('watches are those of the cluster', () => {

@@ -1,5 +1,6 @@
 // Wires the read cache in the main thread.
 
+import type { ReadCacheInForce } from '../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { CompiledCluster } from '../../gateway/core/cluster/compiled-cluster.ts'
 import type { CallsAs } from '../../gateway/io/upstream/kube-client.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
@@ -10,11 +11,20 @@ import { addTickable, removeTickable } from '../../kit/io/world/coarse-ticker.ts
 import type { KubeClient } from '../../kube/io/client.ts'
 import { Started } from '../../process/components/component.ts'
 import { type CacheGauges, ReadCaches } from '../controllers/read-caches.ts'
-import { type CollectionId, resourceLabel } from '../core/changes/collection.ts'
-import { CACHE_AGE, CACHE_BYTES, CACHE_OBJECTS, CACHE_REQUESTS, CACHE_WATCHERS } from '../metrics/descriptors.ts'
-import { CACHE_NEWS, CACHE_UNKNOWN, FRESHNESS } from './topics.ts'
+import { type CollectionId, collectionKey, resourceLabel } from '../core/changes/collection.ts'
+import {
+  CACHE_AGE,
+  CACHE_BYTES,
+  CACHE_OBJECTS,
+  CACHE_REQUESTS,
+  CACHE_SERVING,
+  CACHE_UPSTREAM_WATCHES,
+  CACHE_WATCHERS,
+} from '../metrics/descriptors.ts'
+import { CACHE_NEWS, CACHE_READS, CACHE_ROOM, CACHE_UNKNOWN, CACHE_WANTED, FRESHNESS } from './topics.ts'
 
 interface CacheDeps {
+  readonly config: { readonly threads: number }
   readonly clusters: { values(): Iterable<{ readonly compiled: CompiledCluster }> }
   readonly onApplied: (listener: () => void) => () => void
   readonly clientOf: (cluster: string, as?: CallsAs) => KubeClient
@@ -25,7 +35,7 @@ interface CacheDeps {
   readonly log: Logger
 }
 
-interface RunningCaches {
+interface RunningCaches extends ReadCacheInForce {
   describe(): object
   stop(): Promise<void>
 }
@@ -38,6 +48,9 @@ export function createReadCaches(deps: CacheDeps): ReadCachesComponent {
 
 class ReadCachesComponent extends Started<RunningCaches> {
   readonly state = 'readCache'
+  readonly readCache: ReadCacheInForce = {
+    resourcesOf: (cluster) => this.running?.resourcesOf(cluster) ?? [],
+  }
 
   constructor(deps: CacheDeps) {
     super('read-cache', () => startReadCaches(deps))
@@ -49,6 +62,7 @@ class ReadCachesComponent extends Started<RunningCaches> {
 }
 
 function startReadCaches({
+  config,
   clusters,
   onApplied,
   clientOf,
@@ -61,18 +75,23 @@ function startReadCaches({
   const caches = new ReadCaches({
     clusters,
     clientOf,
-    publish: (news) => topics.publish(CACHE_NEWS, news),
+    publish: (news) => topics.publish(CACHE_NEWS, news, collectionKey(news.collection)),
     gauges: gaugesOf(metrics),
+    threads: config.threads,
     clock,
     log,
   })
   topics.subscribe(CACHE_UNKNOWN, () => caches.tellAll())
+  topics.subscribe(CACHE_READS, (reads) => caches.count(reads))
+  topics.subscribe(CACHE_WANTED, (id) => caches.want(id))
+  topics.subscribe(CACHE_ROOM, (wanted) => caches.wantRoom(wanted))
   questions.answer(FRESHNESS, (question) => caches.prove(question))
   const leave = onApplied(() => caches.update())
   addTickable(caches)
   caches.update()
   return {
     describe: () => caches.describe(),
+    resourcesOf: (cluster) => caches.resourcesOf(cluster),
     stop: async () => {
       leave()
       removeTickable(caches)
@@ -87,15 +106,19 @@ function gaugesOf({ families }: Pick<GatewayMetrics, 'families'>): CacheGauges {
   const objects = families.of(CACHE_OBJECTS)
   const bytes = families.of(CACHE_BYTES)
   const age = families.of(CACHE_AGE)
+  const watches = families.of(CACHE_UPSTREAM_WATCHES)
+  const serving = families.of(CACHE_SERVING)
   const labels = (id: CollectionId): [string, string] => [id.cluster, resourceLabel(id)]
   return {
-    set: (id, count, size, ageMs) => {
-      objects.set(count, ...labels(id))
-      bytes.set(size, ...labels(id))
-      age.set(ageMs / SECOND_MS, ...labels(id))
+    set: (id, kept) => {
+      objects.set(kept.objects, ...labels(id))
+      bytes.set(kept.bytes, ...labels(id))
+      age.set(kept.ageMs / SECOND_MS, ...labels(id))
+      watches.set(kept.watches, ...labels(id))
+      serving.set(kept.isServing ? 1 : 0, ...labels(id))
     },
     remove: (id) => {
-      for (const family of [objects, bytes, age]) family.remove(...labels(id))
+      for (const family of [objects, bytes, age, watches, serving]) family.remove(...labels(id))
     },
   }
 }

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '../../../test/harness/wait.ts'
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { LEAST_CACHE_BYTES } from '../../gateway/api/upstream-cluster/read-cache/read-cache.ts'
 import { SILENT } from '../../kit/api/ports.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import type { FollowChoice, FollowEvents } from '../../kube/api/object-client.ts'
+import { followedBytes, limitFollowedBytes } from '../../kube/io/followed-bytes.ts'
 import type { CollectionNews, ObjectRecord } from '../core/changes/collection.ts'
-import { FollowedCollection, MAX_BOOKMARK_BYTES } from './followed-collection.ts'
+import { FollowedCollection, MAX_BOOKMARK_BYTES, ROOM_IDLE_MS } from './followed-collection.ts'
 
-const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
+const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '', encoding: 'json' as const }
 const MUCH = 10 * 1024 * 1024
+const THREADS = 2
 
 function pod(name: string, version: number | string, uid = name, note = ''): object {
   return { metadata: { name, namespace: 'a', uid, resourceVersion: String(version), annotations: { note } } }
@@ -22,7 +24,7 @@ function scene(maxBytes = MUCH) {
   let choice: FollowChoice = {}
   const collection = new FollowedCollection(
     ID,
-    { maxBytes },
+    { maxBytes, threads: THREADS },
     {
       client: {
         follow: (_kind, _namespace, given, chosen) => {
@@ -33,36 +35,48 @@ function scene(maxBytes = MUCH) {
       },
       publish: (one) => news.push(one),
       dropped: (reason) => drops.push(reason),
+      resumed: () => undefined,
       clock: systemClock,
       log: SILENT,
     },
   )
-  const keep = (bytes: Buffer): JsonObject => choice.transform?.({}, bytes) ?? assert.fail()
-  const page = (list: object, version: number | string): void => {
-    const kept = (choice.raw?.itemsOf(Buffer.from(JSON.stringify(list))) ?? []).map(keep)
+  const { raw } = choice
+  /** @returns what ends the list */
+  const beginList = (list: object, version: number | string): (() => void) => {
+    const kept = raw?.page(Buffer.from(JSON.stringify(list))).objects ?? assert.fail()
     events?.onPage?.(kept, true)
-    events?.onReplace(kept)
-    events?.onVersion?.(String(version))
+    return () => {
+      events?.onReplace(kept)
+      events?.onVersion?.(String(version))
+    }
+  }
+  const page = (list: object, version: number | string): void => beginList(list, version)()
+  const podList = (version: number | string, items: readonly object[]): object => {
+    return { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: String(version) }, items }
   }
   return {
     collection,
     news,
     drops,
     page,
-    list(version: number | string, ...pods: readonly object[]): void {
-      const metadata = { resourceVersion: String(version) }
-      page({ kind: 'PodList', apiVersion: 'v1', metadata, items: pods }, version)
-    },
+    list: (version: number | string, ...pods: readonly object[]): void => page(podList(version, pods), version),
+    beginList: (version: number, ...pods: readonly object[]) => beginList(podList(version, pods), version),
     event(type: 'ADDED' | 'MODIFIED' | 'DELETED', one: object): void {
       const object = { kind: 'Pod', apiVersion: 'v1', ...one }
-      const kept = keep(choice.raw?.objectOf(Buffer.from(JSON.stringify({ type, object }))) ?? Buffer.of())
-      events?.onChange(type, kept)
+      const kept = raw?.event(Buffer.from(JSON.stringify({ type, object })))
+      events?.onChange(type, kept?.object ?? assert.fail())
       events?.onVersion?.(String(Object(Object(one).metadata).resourceVersion))
     },
-    rawBookmark: (object: object): void =>
-      choice.raw?.onBookmark(Buffer.from(JSON.stringify({ type: 'BOOKMARK', object }))),
+    rawBookmark: (object: object): void => void raw?.event(Buffer.from(JSON.stringify({ type: 'BOOKMARK', object }))),
+    warn: (value: string): void => collection.warned([value]),
     bookmark: (version: number | string): void => events?.onVersion?.(String(version)),
-    state: (followed: boolean): void => events?.onState(followed, ''),
+    state: (followed: boolean, code = 0): void => events?.onState(followed, '', code),
+    /** As of a custom resource: with its keys in byte order. */
+    customList(version: number, ...objects: readonly object[]): void {
+      const items = objects.map((one) => ({ apiVersion: 'example.com/v1', kind: 'Thing', ...one }))
+      const metadata = { resourceVersion: String(version) }
+      page({ apiVersion: 'example.com/v1', items, kind: 'ThingList', metadata }, version)
+    },
   }
 }
 
@@ -76,6 +90,7 @@ function told(news: readonly CollectionNews[]): readonly string[] {
   }
   return news.flatMap((one) => {
     if (one.type === 'gone') return [one.type]
+    if (one.type === 'room') return [`room ${one.bytes}`]
     for (const { id, memory: shared } of one.segments) memory.set(id, Buffer.from(shared))
     if (one.type === 'reset') return [`reset ${one.objects.map(text).join(', ')} until ${one.resourceVersion}`]
     return [...one.changes.map(({ type, object }) => `${type} ${text(object)}`), `until ${one.resourceVersion}`]
@@ -112,12 +127,105 @@ test('a list after a gap becomes changes, in the order of versions; what is the 
   await settled()
   assert.deepEqual(told(news), [
     'reset Pod x@5, Pod y@6, Pod z@7 until 10',
+    'DELETED Pod y@11',
     'ADDED Pod w@21',
     'MODIFIED Pod x@22',
-    'DELETED Pod y@30',
     'until 30',
   ])
+  assert.equal((news.at(-1) as { afterGap?: boolean }).afterGap, true)
   assert.deepEqual([collection.objects, collection.version], [3, '30'])
+})
+
+test('an object in other words at the same version begins everything again', async () => {
+  const { list, event, news, collection, drops } = scene()
+  list(10, pod('x', 5), pod('y', 6))
+  event('MODIFIED', pod('y', 11))
+  list(30, pod('x', 5, 'x', 'a default that was added'), pod('y', 11))
+  event('MODIFIED', pod('x', 31))
+  await settled()
+  assert.deepEqual(told(news), [
+    'reset Pod x@5, Pod y@6 until 10',
+    'reset Pod x@5, Pod y@11 until 30',
+    'MODIFIED Pod x@31',
+    'until 31',
+  ])
+  const [first, second] = news
+  assert.ok(first?.type === 'reset' && second?.type === 'reset' && first.epoch !== second.epoch)
+  const [x] = second.objects
+  const memory = second.segments.find(({ id }) => id === x?.segment)?.memory ?? assert.fail()
+  assert.match(Buffer.from(memory, x?.offset, x?.length).toString(), /a default that was added/)
+  assert.deepEqual([drops, collection.objects], [[], 2])
+  // Once.
+  list(40, pod('x', 31), pod('y', 11))
+  await settled()
+  assert.deepEqual(told(news).slice(4), ['until 40'])
+})
+
+test('what is moved in memory while a list is read is found where it is when everything begins again', async () => {
+  const { list, beginList, event, warn, news, drops, collection } = scene()
+  const note = 'n'.repeat(3_000)
+  const pods = Array.from({ length: 40 }, (_, at) => pod(`p${at}`, at + 1, `p${at}`, note))
+  list(100, ...pods)
+  // The first segment is sparse as soon as the threads know that most of it is gone.
+  for (let at = 0; at < 15; at++) event('DELETED', pod(`p${at}`, 101 + at, `p${at}`, note))
+  await settled()
+  const before = collection.bytes
+  const endList = beginList(200, ...pods.slice(15, -1), pod('p39', 40, 'p39', 'a default that was added'))
+  warn('299 - "deprecated"')
+  await settled()
+  assert.ok(
+    news.some((one) => one.type === 'update' && one.moved.length > 0),
+    'something was moved',
+  )
+  endList()
+  const reset = news.at(-1)
+  assert.ok(reset?.type === 'reset')
+  const segments = new Map(reset.segments.map(({ id, memory }) => [id, memory]))
+  for (const { facts, segment, offset, length } of reset.objects) {
+    const shared = segments.get(segment) ?? assert.fail(`${facts.name} is nowhere`)
+    assert.equal(JSON.parse(Buffer.from(shared, offset, length).toString()).metadata.name, facts.name)
+  }
+  assert.deepEqual([reset.objects.length, drops], [25, []])
+  assert.ok(collection.bytes <= before, `${collection.bytes} bytes, ${before} before`)
+})
+
+test('what takes the place of custom objects, with none of them left, has nothing to do with them', async () => {
+  const thing = (name: string, uid: string, version: number, namespace?: string): object => {
+    return { metadata: { name, namespace, resourceVersion: String(version), uid } }
+  }
+  for (const listed of [[], [thing('x', 'another', 25)], [thing('x', 'another', 25, 'a')]]) {
+    const { customList, news, drops } = scene()
+    customList(10, thing('x', 'x', 5, 'a'))
+    customList(30, ...listed)
+    await settled()
+    assert.deepEqual([news.map(({ type }) => type), drops], [['reset', 'reset'], []])
+  }
+  const { customList, news } = scene()
+  customList(10, thing('x', 'x', 5, 'a'), thing('y', 'y', 6, 'a'))
+  customList(30, thing('y', 'y', 6, 'a'))
+  await settled()
+  assert.deepEqual(
+    news.map(({ type }) => type),
+    ['reset', 'update'],
+  )
+})
+
+test('a resource that is gone is forgotten at once, and read again when it is back', async () => {
+  const { list, state, bookmark, news, collection, drops } = scene()
+  state(false, 404)
+  list(10, pod('x', 5))
+  state(true)
+  state(false, 403)
+  assert.equal(collection.version, '10')
+  state(false, 404)
+  assert.deepEqual([collection.version, collection.objects], ['', 0])
+  bookmark(20)
+  await settled()
+  list(15, pod('x', 14))
+  state(true)
+  await settled()
+  assert.deepEqual(told(news), ['reset Pod x@5 until 10', 'gone', 'reset Pod x@14 until 15'])
+  assert.deepEqual(drops, [])
 })
 
 test('what goes back in time is forgotten', () => {
@@ -258,4 +366,155 @@ test('a version is reached, also by word of another watch', async () => {
   collection.advance('40')
   assert.equal(collection.version, '40')
   await waitFor('it is reached', () => collection.reaches('40', 0))
+})
+
+test('whether a list has the objects that are known; threads know of them then', () => {
+  const { collection, list, event, news } = scene()
+  const listed = (name: string, version: number, uid = name) => ({
+    namespace: 'a',
+    name,
+    uid,
+    resourceVersion: String(version),
+  })
+  assert.equal(collection.holds([]), false, 'nothing is known')
+  list(10, pod('x', 5), pod('y', 6))
+  assert.equal(collection.holds([listed('y', 6), listed('x', 5)]), true)
+  for (const other of [
+    [listed('x', 5)],
+    [listed('x', 5), listed('y', 7)],
+    [listed('x', 5), listed('y', 6, 'z')],
+    [listed('x', 5), listed('x', 5)],
+    [listed('x', 5), listed('y', 6), listed('z', 7)],
+  ])
+    assert.equal(collection.holds(other), false)
+  assert.equal(news.length, 1)
+  event('MODIFIED', pod('x', 12))
+  assert.equal(collection.holds([listed('x', 12), listed('y', 6)]), true)
+  assert.deepEqual(told(news), ['reset Pod x@5, Pod y@6 until 10', 'MODIFIED Pod x@12', 'until 12'])
+})
+
+test('threads are told of warnings, once until they change', async () => {
+  const { collection, list, news } = scene()
+  const warnings = (): unknown[] => news.map((one) => ('warnings' in one ? one.warnings : one.type))
+  collection.warned(['299 - "old"'])
+  list(10, pod('x', 5))
+  assert.deepEqual(warnings(), [['299 - "old"']])
+  collection.warned(['299 - "old"'])
+  collection.warned([])
+  await waitFor('the news', () => news.length > 1)
+  assert.deepEqual(warnings().at(-1), [])
+})
+
+test('the least maxBytes keeps a MiB of objects, however often they change', async () => {
+  const { collection, list, event, drops } = scene(LEAST_CACHE_BYTES)
+  const note = 'n'.repeat(2 * 1024)
+  const names = Array.from({ length: 480 }, (_, i) => `p${i}`)
+  list(1_000, ...names.map((name, i) => pod(name, i + 1, name, note)))
+  for (let i = 0; i < 5_000; i++) {
+    event('MODIFIED', pod(names[(i * 7) % names.length] ?? '', 1_001 + i, names[(i * 7) % names.length], note))
+    if (i % 50 === 0) await settled()
+  }
+  assert.deepEqual([drops, collection.objects], [[], names.length])
+})
+
+test('shared memory and the index of each thread are of the memory for followed objects: beyond it nothing is kept', (t) => {
+  const MOST = 4 * 1024 * 1024
+  limitFollowedBytes(MOST)
+  t.after(() => limitFollowedBytes(0))
+  const held = (): number => followedBytes().known.held
+  const { collection, list, event, drops } = scene()
+  list(10, pod('p0', 1, 'p0', 'x'.repeat(2000)))
+  const first = held()
+  assert.ok(first >= collection.bytes + THREADS * 500)
+  let count = 1
+  for (; drops.length === 0; count++) {
+    event('ADDED', pod(`p${count}`, 10 + count, `p${count}`, 'x'.repeat(2000)))
+    assert.ok(drops.length > 0 || held() >= collection.bytes + THREADS * 500 * count, `${count} objects`)
+    assert.ok(held() <= MOST + MOST / 8, `${held()} bytes`)
+  }
+  assert.ok(count > 500, `${count} objects`)
+  assert.deepEqual(drops, ['no-room'])
+  assert.equal(held(), 0)
+})
+
+test('what is deleted is given back, and a list that is stopped, too', async (t) => {
+  limitFollowedBytes(64 * 1024 * 1024)
+  t.after(() => limitFollowedBytes(0))
+  const held = (): number => followedBytes().known.held
+  const { collection, list, event } = scene()
+  const names = Array.from({ length: 1000 }, (_, at) => `p${at}`)
+  list(10, ...names.map((name, at) => pod(name, at + 1, name, 'x'.repeat(2000))))
+  const all = held()
+  for (const [at, name] of names.entries()) event('DELETED', pod(name, 2000 + at))
+  await waitFor('the threads to be told', () => held() < all)
+  assert.ok(held() < all / 2, `${held()} of ${all} bytes`)
+  await collection.stop()
+  list(5000, pod('late', 4999))
+  assert.equal(held(), 0)
+})
+
+const rooms = (news: readonly CollectionNews[]): readonly number[] =>
+  news.flatMap((one) => (one.type === 'room' ? [one.bytes] : []))
+
+test('threads get room for compressed lists, which counts as memory of the collection, and lose it when it is not wanted', async (t) => {
+  limitFollowedBytes(64 * 1024 * 1024)
+  t.after(() => limitFollowedBytes(0))
+  const held = (): number => followedBytes().known.held
+  const { collection, list, news, event } = scene()
+  const ROOM = 1024 * 1024
+  collection.wantRoom(ROOM)
+  assert.deepEqual(rooms(news), [], 'there is nothing yet that could be compressed')
+  list(10, pod('x', 5))
+  const before = [collection.bytes, held()] as const
+  collection.wantRoom(ROOM)
+  assert.deepEqual(rooms(news), [ROOM])
+  assert.equal(collection.bytes, before[0] + THREADS * ROOM)
+  assert.ok(held() >= before[1] + THREADS * ROOM - 64 * 1024)
+  collection.tellAll()
+  assert.deepEqual(rooms(news), [ROOM, ROOM], 'a thread that begins knows of it')
+  collection.wantRoom(ROOM / 2)
+  event('MODIFIED', pod('x', 11))
+  await settled()
+  assert.deepEqual(rooms(news), [ROOM, ROOM], 'another thread wants more')
+  collection.tick(systemClock.monotonic() + ROOM_IDLE_MS)
+  assert.deepEqual(rooms(news), [ROOM, ROOM, 0])
+  assert.ok(collection.bytes === before[0] && held() <= before[1] + 2 * 64 * 1024)
+  collection.wantRoom(ROOM)
+  await collection.stop()
+  assert.equal(held(), 0)
+})
+
+test('objects take the room of compressed lists before they are too many', async (t) => {
+  limitFollowedBytes(16 * 1024 * 1024)
+  t.after(() => limitFollowedBytes(0))
+  for (const maxBytes of [LEAST_CACHE_BYTES, MUCH]) {
+    const { collection, list, event, news, drops } = scene(maxBytes)
+    list(10, pod('x', 5))
+    collection.wantRoom(MUCH)
+    const [first = 0] = rooms(news)
+    assert.ok(first > 0 && first < maxBytes, `${first} bytes`)
+    for (let at = 0; drops.length === 0; at++) {
+      event('ADDED', pod(`p${at}`, 11 + at, `p${at}`, 'x'.repeat(2000)))
+      const room = rooms(news).at(-1) ?? 0
+      assert.ok(drops.length > 0 || collection.bytes - THREADS * room + room <= maxBytes, `at ${at}: ${room} bytes`)
+    }
+    // A segment is begun as a whole.
+    assert.ok((rooms(news).at(-1) ?? first) < Math.min(first, 1024 * 1024))
+    await collection.stop()
+  }
+})
+
+test('objects of one collection take the room of another one', async (t) => {
+  limitFollowedBytes(8 * 1024 * 1024)
+  t.after(() => limitFollowedBytes(0))
+  const [one, other] = [scene(), scene()]
+  one.list(10, pod('x', 5))
+  one.collection.wantRoom(MUCH)
+  assert.ok((rooms(one.news)[0] ?? 0) > 1024 * 1024)
+  other.list(10, pod('x', 5))
+  for (let at = 0; rooms(one.news).at(-1) !== 0; at++) {
+    other.event('ADDED', pod(`p${at}`, 11 + at, `p${at}`, 'x'.repeat(2000)))
+    assert.deepEqual(other.drops, [])
+  }
+  await Promise.all([one, other].map(({ collection }) => collection.stop()))
 })

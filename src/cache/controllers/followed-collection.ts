@@ -3,15 +3,16 @@
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import type { FollowEvents, Following, ObjectClient, RawObjects } from '../../kube/api/object-client.ts'
+import { clusterCharge } from '../../kit/core/shares/charge.ts'
+import type { FollowEvents, Following, ObjectClient, RawEvent, RawObjects } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { OBJECT } from '../../kube/core/answers/answer-limits.ts'
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
-import { atVersion } from '../core/bytes/answers.ts'
+import { OutgrownError } from '../../kube/io/followed-bytes.ts'
 import { malformed } from '../core/bytes/malformed.ts'
-import { FactsReader, isKeepableVersion, type ObjectFacts } from '../core/bytes/object-facts.ts'
-import { type ListFacts, ListSplitter } from '../core/bytes/split-list.ts'
-import { readEvent } from '../core/bytes/watch-event.ts'
+import { isKeepableVersion } from '../core/bytes/object-facts.ts'
+import { type EncodingReader, jsonReader, protobufReader, type ReadList } from '../core/bytes/read-encoding.ts'
+import type { EventBytes } from '../core/bytes/watch-event.ts'
 import type {
   CollectionChange,
   CollectionId,
@@ -23,31 +24,40 @@ import { resourceLabel } from '../core/changes/collection.ts'
 import { differenceOf } from '../core/changes/difference.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
 import { objectKey } from '../core/keys/object-key.ts'
-import { Segments } from '../io/segments.ts'
+import { keptWarnings } from '../core/warnings/kept-warnings.ts'
+import type { ListedObject } from './freshness.ts'
+import { KeptMemory } from './kept-memory.ts'
+import { ObjectRecords } from './object-records.ts'
 
 /** Why a collection is not kept. */
-export type CacheDropReason = 'over-budget' | 'unreadable' | 'went-back'
+export type CacheDropReason = 'over-budget' | 'no-room' | 'unreadable' | 'went-back'
 
 interface FollowedDeps {
   readonly client: Pick<ObjectClient, 'follow'>
   readonly publish: (news: CollectionNews) => void
   /** It keeps nothing and follows nothing any more. */
   readonly dropped: (reason: CacheDropReason, message: string) => void
+  /** A watch goes on from a version that the cluster may not have any more, if it has gone back in time: a kube-apiserver is silent then. */
+  readonly resumed: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
 interface FollowedLimits {
   readonly maxBytes: number
+  /** Gateway threads, each of which knows of all objects. */
+  readonly threads: number
 }
 
 /** A larger one is not used as a template: each watch gets one a minute. Those of kube-apiserver have some hundred bytes. */
 export const MAX_BOOKMARK_BYTES: number = 4 * 1024
-/** About: of facts without any text, and of one label without its text. */
-const FACTS_BYTES = 500
-const LABEL_BYTES = 64
 /** Objects of a page: more than any page that is asked for has. */
 const MOST_OF_A_PAGE = 10_000
+const NOT_FOUND = 404
+/** How long there is room for compressed lists that no client asks for. */
+export const ROOM_IDLE_MS = 600_000
+type TypeOfLists = Pick<ReadList, 'kind' | 'apiVersion' | 'form'>
+
 /** What stands in a record's place in the follower. */
 interface Kept extends JsonObject {
   readonly record: ObjectRecord
@@ -59,42 +69,46 @@ export class FollowedCollection implements FollowEvents {
   readonly id: CollectionId
   readonly #limits: FollowedLimits
   readonly #deps: FollowedDeps
-  readonly #reader: FactsReader
-  readonly #segments = new Segments()
+  readonly #reader: EncodingReader
+  readonly #records: ObjectRecords
   readonly #following: Following
-  /** Memory in each thread for the facts of all objects that the segments have. */
-  #indexBytes = 0
   #objects = new Map<string, ObjectRecord>()
   /** Objects of the list that is being read, which are new. */
   #listing: ObjectRecord[] = []
-  #list: ListFacts | undefined
+  #list: Omit<ReadList, 'objects'> | undefined
   /** What the threads have been told that its lists are like. */
   #frame = ''
   #version = ''
   #bookmark: Uint8Array | undefined
   #newBookmark = false
   #followed = false
-  #message = 'not read yet'
+  #warnings: readonly string[] = []
+  #message = ''
+  /** Code of the cluster's refusal; 0 = none. */
+  #refusal = 0
   /** 0 = nothing has been told. */
   #epoch = 0
   #number = 0
   #changes: CollectionChange[] = []
-  /** Released once the threads know of the changes. */
-  #released: ObjectRecord[] = []
   #flushing = false
   #isDropped = false
   /** When upstream last said something: monotonic. */
   #heardMs: number
   #waiting: (() => void)[] = []
+  /** For compressed lists, in each gateway thread: what was asked for last and when, and what they know of. */
+  #roomWanted = 0
+  #roomWantedMs = 0
+  #roomTold = 0
 
   constructor(id: CollectionId, limits: FollowedLimits, deps: FollowedDeps) {
     this.id = id
     this.#limits = limits
+    this.#records = new ObjectRecords(new KeptMemory(clusterCharge(id.cluster), limits.threads, () => this.#tellRoom()))
     this.#deps = deps
     this.#heardMs = deps.clock.monotonic()
-    this.#reader = new FactsReader(selectableFields({ ...id, namespaced: true }).kept)
+    const { kept } = selectableFields({ ...id, namespaced: true })
+    this.#reader = id.encoding === 'json' ? jsonReader(kept) : protobufReader(kept)
     this.#following = deps.client.follow(kindOf(id), id.namespace, this, {
-      transform: (_, bytes) => this.#keep(bytes),
       raw: this.#raw(),
       keepsPlace: true,
     })
@@ -104,26 +118,67 @@ export class FollowedCollection implements FollowEvents {
     return this.#objects.size
   }
 
+  /** With what is kept compressed. */
   get bytes(): number {
-    return this.#segments.bytes
+    return this.#records.bytes + this.#records.compressedBytes
   }
 
   get ageMs(): number {
     return this.#deps.clock.monotonic() - this.#heardMs
   }
 
-  /** '' = followed. */
+  /** Whether the cluster tells what changes. */
+  get isFollowed(): boolean {
+    return this.#followed
+  }
+
+  /** Why it is not followed; '' = it is, or has only just begun. */
   get message(): string {
     return this.#followed ? '' : this.#message
   }
 
+  /** The code by which the cluster refuses to be followed: 403, 404; 0 = it does not. */
+  get refusal(): number {
+    return this.#followed ? 0 : this.#refusal
+  }
+
   /** Everything up to this version has been told; '' = nothing yet. */
   get version(): string {
-    return this.#epoch === 0 ? '' : this.#version
+    return this.#epoch === 0 || this.#isDropped ? '' : this.#version
+  }
+
+  /** A gateway thread could keep so much of the lists that clients get compressed. */
+  wantRoom(bytes: number): void {
+    if (this.version === '') return
+    this.#roomWanted = Math.max(this.#roomWanted, bytes)
+    this.#roomWantedMs = this.#deps.clock.monotonic()
+    this.#fitRoom(this.#roomWanted)
+  }
+
+  /** Time passes: room that is not wanted any more is given back. */
+  tick(nowMs: number): void {
+    if (this.#roomWanted === 0 || nowMs - this.#roomWantedMs < ROOM_IDLE_MS) return
+    this.#roomWanted = 0
+    this.#fitRoom(0)
+  }
+
+  /** What is kept compressed comes last: the objects may need the memory. Default: as much as there is. */
+  #fitRoom(bytes = this.#records.room): void {
+    if (bytes > 0 || this.#records.room > 0)
+      this.#records.setRoom(Math.min(bytes, this.#limits.maxBytes - this.#records.most))
+    this.#tellRoom()
+  }
+
+  #tellRoom(): void {
+    const { room } = this.#records
+    if (room === this.#roomTold || this.version === '') return
+    this.#roomTold = room
+    this.#deps.publish({ type: 'room', collection: this.id, epoch: this.#epoch, bytes: room })
   }
 
   async stop(): Promise<void> {
     this.#isDropped = true
+    this.#records.end()
     this.#wake()
     await this.#following.stop()
   }
@@ -157,6 +212,27 @@ export class FollowedCollection implements FollowEvents {
     this.#flush()
   }
 
+  /** Whether these are the objects that are known. The threads know of them when this returns. */
+  holds(listed: readonly ListedObject[]): boolean {
+    if (this.#isDropped || this.#epoch === 0 || listed.length !== this.#objects.size) return false
+    const same = listed.filter(({ namespace, name, uid, resourceVersion }) => {
+      const facts = this.#objects.get(objectKey(namespace, name))?.facts
+      return facts !== undefined && facts.uid === uid && facts.resourceVersion === resourceVersion
+    })
+    // Each once.
+    if (new Set(same.map(({ uid }) => uid)).size !== this.#objects.size) return false
+    if (this.#flushing) this.#flush()
+    return true
+  }
+
+  /** What the latest answer warns of: kube-apiserver says with each one that the version of the resource is deprecated. */
+  warned(values: readonly string[]): void {
+    const warnings = keptWarnings(values)
+    if (this.#isDropped || isSame(warnings, this.#warnings)) return
+    this.#warnings = warnings
+    this.#flushSoon()
+  }
+
   /** The cluster has lost what it has told. */
   wentBack(): void {
     this.#drop('went-back', 'the cluster has gone back in time')
@@ -164,59 +240,62 @@ export class FollowedCollection implements FollowEvents {
 
   #raw(): RawObjects {
     return {
-      itemsOf: (page) => {
-        const items: Buffer[] = []
-        const splitter = new ListSplitter({ objectBytes: OBJECT.bytes, objects: MOST_OF_A_PAGE }, (object) =>
-          items.push(Buffer.from(object)),
-        )
-        splitter.feed(page)
-        this.#list = splitter.end()
-        return items
+      encoding: this.id.encoding,
+      page: (body) => {
+        const { objects, ...list } = this.#reader.list(body, { objectBytes: OBJECT.bytes, objects: MOST_OF_A_PAGE })
+        this.#list = list
+        const { resourceVersion, next } = list
+        return { objects: objects.map((object) => this.#keep(object)), resourceVersion, next }
       },
-      objectOf: (event) => {
-        try {
-          return readEvent(event).object
-        } catch {
-          return Buffer.alloc(0)
-        }
-      },
-      onBookmark: (event) => {
-        try {
-          const { object } = readEvent(event)
-          if (object.length > MAX_BOOKMARK_BYTES) return
-          this.#reader.readBookmark(object)
-          if (this.#bookmark === undefined) this.#newBookmark = true
-          this.#bookmark ??= new Uint8Array(object)
-        } catch {
-          // Its version is what counts.
-        }
-      },
+      event: (bytes) => this.#event(this.#reader.event(bytes)),
+    }
+  }
+
+  #event({ type, object }: EventBytes): RawEvent {
+    if (type === 'ERROR') return { type, resourceVersion: '', object: this.#reader.status(object) }
+    if (type === 'BOOKMARK') return { type, resourceVersion: this.#readBookmark(object), object: {} }
+    const kept = this.#keep(object)
+    return { type, resourceVersion: kept.record.facts.resourceVersion, object: kept }
+  }
+
+  /** @returns its version */
+  #readBookmark(object: Buffer): string {
+    try {
+      const resourceVersion = this.#reader.bookmark(object)
+      if (object.length <= MAX_BOOKMARK_BYTES && this.#bookmark === undefined) {
+        this.#bookmark = new Uint8Array(object)
+        this.#newBookmark = true
+      }
+      return resourceVersion
+    } catch (error) {
+      this.#drop('unreadable', errorMessage(error))
+      return ''
     }
   }
 
   /** An object that cannot be read ends the collection: what it is now is unknown. */
-  #keep(bytes: Buffer | undefined): Kept {
+  #keep(bytes: Buffer): Kept {
     const none = { record: NOTHING }
     if (this.#isDropped) return none
     try {
-      const facts = this.#reader.read(bytes ?? Buffer.alloc(0))
+      const facts = this.#reader.facts(bytes)
       // An item of a list could not be made of it.
-      if (this.#list?.form === 'declared' && facts.bare === 0)
+      if (this.#list?.form === 'declared' && 'bare' in facts && facts.bare === 0)
         throw malformed('an object has no kind and apiVersion at its beginning')
       const before = this.#objects.get(keyOf(facts))
-      if (before?.facts.resourceVersion === facts.resourceVersion && before.facts.uid === facts.uid)
+      if (before !== undefined && isSameState(before, facts) && this.#records.has(before, bytes))
         return { record: before }
-      const record = this.#put(facts, bytes ?? Buffer.alloc(0))
+      const record = this.#records.put(facts, bytes)
       this.#listing.push(record)
-      if (Math.max(this.#segments.bytes, this.#indexBytes) > this.#limits.maxBytes) {
+      if (this.#records.most > this.#limits.maxBytes) {
         this.#drop(
           'over-budget',
           `its objects, or their labels and names, take more than ${this.#limits.maxBytes} bytes (maxBytes)`,
         )
-      }
+      } else this.#fitRoom()
       return { record }
     } catch (error) {
-      this.#drop('unreadable', errorMessage(error))
+      this.#drop(error instanceof OutgrownError ? 'no-room' : 'unreadable', errorMessage(error))
       return none
     }
   }
@@ -227,13 +306,13 @@ export class FollowedCollection implements FollowEvents {
     const latest = new Set(_.map(recordOf))
     const old = this.#listing.filter((record) => !latest.has(record))
     this.#listing = this.#listing.filter((record) => latest.has(record))
-    for (const record of old) this.#release(record)
+    for (const record of old) this.#records.release(record)
   }
 
   onReplace(all: readonly JsonObject[]): void {
     if (this.#isDropped) return
+    const { listed, isReworded } = this.#listed(all)
     this.#listing = []
-    const listed = new Map(all.map((one) => [keyOf(recordOf(one).facts), recordOf(one)] as const))
     const version = this.#list?.resourceVersion ?? ''
     this.#heardMs = this.#deps.clock.monotonic()
     if (this.#list === undefined || !isKeepableVersion(version)) {
@@ -241,11 +320,8 @@ export class FollowedCollection implements FollowEvents {
       return
     }
     if (this.#epoch === 0) {
-      this.#objects = listed
-      this.#version = version
-      this.#epoch = ++epochs
       this.#followed = true
-      this.#reset()
+      this.#begin(listed, version)
       return
     }
     if (!isAtLeast(version, this.#version)) {
@@ -257,18 +333,32 @@ export class FollowedCollection implements FollowEvents {
       this.#drop('unreadable', 'the kind, the version or the form of its lists has changed')
       return
     }
-    const changes = differenceOf(this.#objects, listed, version)
+    if (isReworded || this.#mayBeAnother(listed)) {
+      this.#begin(listed, version)
+      return
+    }
+    const changes = differenceOf(this.#objects, listed, this.#version)
     const [first] = changes
-    if (first !== undefined && isAtLeast(this.#version, first.resourceVersion)) {
+    const last = changes.at(-1)
+    const isPast = first !== undefined && isAtLeast(this.#version, first.resourceVersion)
+    // There is no room for so many between the two versions.
+    if (isPast || (last !== undefined && !isAtLeast(version, last.resourceVersion))) {
       this.#drop('went-back', 'a list has changes that are older than what was known')
       return
     }
-    for (const change of changes) {
-      const { type, resourceVersion, object } = change
-      this.#apply(type, type === 'DELETED' ? this.#at(object, resourceVersion) : object)
+    try {
+      for (const change of changes) {
+        const { type, resourceVersion, object } = change
+        this.#apply(type, type === 'DELETED' ? this.#records.putAt(object, resourceVersion) : object)
+      }
+    } catch (error) {
+      if (!(error instanceof OutgrownError)) throw error
+      this.#drop('no-room', error.message)
+      return
     }
+    const afterGap = this.#version !== version
     this.#version = version
-    this.#flush()
+    this.#flush(afterGap)
   }
 
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', one: JsonObject): void {
@@ -283,7 +373,7 @@ export class FollowedCollection implements FollowEvents {
     const before = this.#objects.get(keyOf(facts))
     if (type === 'DELETED') {
       if (before !== undefined) this.#apply('DELETED', record)
-      else this.#released.push(record)
+      else this.#records.leaves(record)
     } else if (before !== undefined && before.facts.uid !== facts.uid) {
       // Its deletion should have come before.
       this.#drop('unreadable', 'an object was replaced by another of its name without being deleted')
@@ -304,12 +394,68 @@ export class FollowedCollection implements FollowEvents {
     this.#flushSoon()
   }
 
-  onState(followed: boolean, message: string): void {
+  onResumed(): void {
+    if (!this.#isDropped) this.#deps.resumed()
+  }
+
+  onState(followed: boolean, message: string, code = 0): void {
     if (this.#isDropped) return
     this.#message = message
+    this.#refusal = code
+    if (code === NOT_FOUND) this.#forget()
     if (followed === this.#followed) return
     this.#followed = followed
     this.#flushSoon()
+  }
+
+  /** `isReworded`: an object is in other words than before, at the same version: its definition, or the cluster's release, is another one. */
+  #listed(all: readonly JsonObject[]): { readonly listed: Map<string, ObjectRecord>; readonly isReworded: boolean } {
+    const read = new Set(this.#listing)
+    const listed = new Map<string, ObjectRecord>()
+    let isReworded = false
+    for (const one of all) {
+      const record = recordOf(one)
+      const key = keyOf(record.facts)
+      const before = this.#objects.get(key)
+      const isNew = read.has(record)
+      // The record of an unchanged object may have been moved since its page was read.
+      listed.set(key, isNew ? record : (before ?? record))
+      isReworded ||= isNew && before !== undefined && isSameState(before, record.facts)
+    }
+    return { listed, isReworded }
+  }
+
+  /** A custom resource may have been defined again, with another scope or schema: then none of its former objects is left. */
+  #mayBeAnother(listed: ReadonlyMap<string, ObjectRecord>): boolean {
+    if (this.#list?.form !== 'sorted') return false
+    for (const [key, { facts }] of listed) if (this.#objects.get(key)?.facts.uid === facts.uid) return false
+    return true
+  }
+
+  /** Watches end: what their clients know may be void. */
+  #begin(listed: Map<string, ObjectRecord>, version: string): void {
+    const kept = new Set(listed.values())
+    for (const record of this.#objects.values()) if (!kept.has(record)) this.#records.leaves(record)
+    this.#objects = listed
+    this.#version = version
+    this.#epoch = ++epochs
+    this.#number = 0
+    this.#changes = []
+    this.#reset()
+    this.#records.told()
+  }
+
+  /** There is no such resource any more: what comes in its place has nothing to do with it. */
+  #forget(): void {
+    if (this.#epoch === 0) return
+    this.#epoch = 0
+    for (const record of this.#objects.values()) this.#records.leaves(record)
+    this.#objects = new Map()
+    this.#changes = []
+    this.#bookmark = undefined
+    this.#deps.publish({ type: 'gone', collection: this.id })
+    this.#records.told()
+    this.#wake()
   }
 
   #apply(type: CollectionChange['type'], object: ObjectRecord): void {
@@ -317,26 +463,11 @@ export class FollowedCollection implements FollowEvents {
     const before = this.#objects.get(key)
     if (type === 'DELETED') {
       this.#objects.delete(key)
-      // No read finds it any more; watches get its deletion.
-      this.#released.push(object)
+      // Watches get its deletion.
+      this.#records.leaves(object)
     } else this.#objects.set(key, object)
-    if (before !== undefined) this.#released.push(before)
+    if (before !== undefined) this.#records.leaves(before)
     this.#changes.push({ type, object })
-  }
-
-  #put(facts: ObjectFacts, bytes: Buffer): ObjectRecord {
-    this.#indexBytes += indexBytes(facts)
-    return { facts, ...this.#segments.put(bytes) }
-  }
-
-  #release(record: ObjectRecord): void {
-    this.#indexBytes -= indexBytes(record.facts)
-    this.#segments.release(record)
-  }
-
-  #at(record: ObjectRecord, resourceVersion: string): ObjectRecord {
-    const { json, facts } = atVersion({ json: this.#segments.read(record), facts: record.facts }, resourceVersion)
-    return this.#put(facts, json)
   }
 
   #flushSoon(): void {
@@ -348,10 +479,10 @@ export class FollowedCollection implements FollowEvents {
     })
   }
 
-  #flush(): void {
+  #flush(afterGap = false): void {
     if (this.#isDropped || this.#epoch === 0) return
-    const moved = this.#rewrite()
-    const { segments, dropped } = this.#segments.takeNews()
+    const moved = this.#records.rewrite(this.#objects)
+    const { segments, dropped } = this.#records.takeNews()
     const changes = this.#changes
     this.#changes = []
     this.#deps.publish({
@@ -366,32 +497,18 @@ export class FollowedCollection implements FollowEvents {
       dropped,
       bookmark: this.#newBookmark ? this.#bookmark : undefined,
       followed: this.#followed,
+      warnings: this.#warnings,
+      afterGap,
     })
     this.#newBookmark = false
-    for (const record of this.#released) this.#release(record)
-    this.#released = []
+    this.#records.told()
     this.#wake()
-  }
-
-  /** Moves what is left in sparse segments. */
-  #rewrite(): readonly ObjectRecord[] {
-    const sparse = this.#segments.sparse()
-    if (sparse.size === 0) return []
-    const moved: ObjectRecord[] = []
-    for (const [key, record] of this.#objects) {
-      if (!sparse.has(record.segment)) continue
-      const at = this.#put(record.facts, this.#segments.read(record))
-      this.#objects.set(key, at)
-      this.#released.push(record)
-      moved.push(at)
-    }
-    return moved
   }
 
   #reset(): void {
     const { list, form } = frameOf(this.#list)
     this.#frame = JSON.stringify({ list, form })
-    this.#segments.takeNews()
+    this.#records.takeNews()
     this.#newBookmark = false
     this.#deps.publish({
       type: 'reset',
@@ -402,10 +519,13 @@ export class FollowedCollection implements FollowEvents {
       form,
       resourceVersion: this.#version,
       bookmark: this.#bookmark,
-      segments: this.#segments.all,
+      segments: this.#records.segments,
       objects: [...this.#objects.values()],
       followed: this.#followed,
+      warnings: this.#warnings,
     })
+    this.#roomTold = 0
+    this.#tellRoom()
     this.#wake()
   }
 
@@ -422,11 +542,13 @@ export class FollowedCollection implements FollowEvents {
     this.#deps.log.warn('the read cache drops a resource', {
       cluster,
       resource: resourceLabel(this.id),
+      encoding: this.id.encoding,
       reason,
       message,
     })
     this.#objects = new Map()
     this.#listing = []
+    this.#records.end()
     this.#deps.publish({ type: 'gone', collection: this.id })
     this.#wake()
     void this.#following.stop()
@@ -434,7 +556,7 @@ export class FollowedCollection implements FollowEvents {
   }
 }
 
-function frameOf(facts: ListFacts | undefined): Pick<CollectionReset, 'list' | 'form'> {
+function frameOf(facts: TypeOfLists | undefined): Pick<CollectionReset, 'list' | 'form'> {
   const { kind = '', apiVersion = '', form = 'sorted' } = facts ?? {}
   return { list: { kind, apiVersion }, form }
 }
@@ -458,20 +580,16 @@ const NOTHING: ObjectRecord = Object.freeze({
   length: 0,
 })
 
-/** About what the facts of an object take in the memory of a thread: many short labels take several times as much as their JSON. */
-function indexBytes({ namespace, name, labels, fields }: ObjectFacts): number {
-  let bytes = FACTS_BYTES + namespace.length + name.length
-  for (const [key, value] of Object.entries(labels)) bytes += LABEL_BYTES + key.length + value.length
-  for (const value of fields) bytes += value.length
-  return bytes
-}
-
 function recordOf(one: JsonObject): ObjectRecord {
   return (one as Kept).record
 }
 
 function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
   return objectKey(namespace, name)
+}
+
+function isSameState({ facts }: ObjectRecord, { uid, resourceVersion }: ObjectRecord['facts']): boolean {
+  return facts.resourceVersion === resourceVersion && facts.uid === uid
 }
 
 /** A version that is not a number is never known. */
@@ -499,4 +617,8 @@ export function kindOf({ group, version, resource, namespace }: CollectionId): R
     selectableFields: [],
     check: () => [],
   }
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, at) => value === b[at])
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { serverCharge } from '../../kit/core/shares/charge.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
-import { FreshnessProofs } from './freshness.ts'
+import { FreshnessProofs, type ListedObject } from './freshness.ts'
 
 interface World {
   /** What is known. */
@@ -12,16 +12,22 @@ interface World {
   readonly current: number[]
   /** What a side watch brings. */
   readonly lines: readonly (readonly [type: string, version: number])[]
+  /** Names of the objects that are known. A list of the cluster's has `a` and `b`. */
+  readonly objects?: readonly string[]
+  /** The list is one page of several. */
+  readonly continue?: string
 }
 
 function scene(world: World) {
   const told: string[] = []
-  const pages: ResourcePages = {
+  let isGone = false
+  const pages: Pick<ResourcePages, 'charge' | 'page' | 'watch'> = {
     charge: serverCharge('https://127.0.0.1'),
-    page: async () => {
+    page: async ({ limit }) => {
       const version = world.current.shift()
-      told.push(`probe ${version}`)
-      return { metadata: { resourceVersion: String(version) } }
+      told.push(`${limit === undefined ? 'list' : 'probe'} ${version}`)
+      const items = ['a', 'b'].map((name) => ({ metadata: { name, namespace: 'n', uid: name, resourceVersion: '5' } }))
+      return { metadata: { resourceVersion: String(version), continue: world.continue }, items }
     },
     watch: async ({ resourceVersion }) => {
       told.push(`watch ${resourceVersion}`)
@@ -33,17 +39,29 @@ function scene(world: World) {
   }
   const collection = {
     get version() {
-      return String(world.version)
+      return isGone ? '' : String(world.version)
     },
     reaches: async (version: string) => world.version >= Number(version),
     advance: (version: string) => {
       told.push(`advance ${version}`)
       world.version = Math.max(world.version, Number(version))
     },
-    wentBack: () => void told.push('went back'),
+    wentBack: () => {
+      told.push('went back')
+      isGone = true
+    },
+    holds: (listed: readonly ListedObject[]) => {
+      assert.deepEqual(listed[1], { namespace: 'n', name: 'b', uid: 'b', resourceVersion: '5' })
+      return String(listed.map(({ name }) => name)) === String(world.objects)
+    },
   }
   const freshness = new FreshnessProofs(collection, pages, systemClock)
-  return { told, prove: (atOnce = false) => freshness.prove(atOnce) }
+  const both = async (atOnce: boolean, whole: boolean): Promise<string | undefined> => {
+    const state = await freshness.prove({ atOnce, whole })
+    return state && (state.known === state.current ? state.known : `${state.known} is ${state.current}`)
+  }
+  const confirm = (): Promise<void> => freshness.confirm()
+  return { told, prove: (atOnce = false) => both(atOnce, false), proveAll: () => both(true, true), confirm }
 }
 
 test('what is known has reached the version of the store', async () => {
@@ -95,6 +113,16 @@ test('a store that is older than what is known has gone back in time', async () 
   assert.deepEqual(told, ['probe 9', 'went back'])
 })
 
+test('a cluster that has gone back in time is found without a question, as soon as it answers', async () => {
+  const silent = { version: 10, current: [] as number[], lines: [] }
+  const { confirm, told } = scene(silent)
+  const confirmed = confirm()
+  await confirm()
+  silent.current.push(9)
+  await confirmed
+  assert.deepEqual(told, ['probe undefined', 'probe 9', 'went back'])
+})
+
 test('questions that come while a proof runs get the next one, all together', async () => {
   const { prove, told } = scene({ version: 10, current: [10, 10], lines: [] })
   assert.deepEqual(await Promise.all([prove(), prove(), prove(), prove()]), ['10', '10', '10', '10'])
@@ -105,4 +133,44 @@ test('with a question that may take its time, all that wait get the longer proof
   const { prove, told } = scene({ version: 10, current: [20, 20], lines: [['BOOKMARK', 21]] })
   assert.deepEqual(await Promise.all([prove(true), prove(true), prove(false)]), [undefined, '21', '21'])
   assert.deepEqual(told, ['probe 20', 'probe 20', 'watch 10', 'advance 21'])
+})
+
+test('several lists of all objects that arrive meanwhile get one list of the cluster', async () => {
+  const { prove, proveAll, told } = scene({ version: 10, current: [20, 21], lines: [], objects: ['a', 'b'] })
+  assert.deepEqual(await Promise.all([proveAll(), proveAll(), prove(true), proveAll()]), [
+    undefined,
+    ...Array.from({ length: 3 }, () => '10 is 21'),
+  ])
+  assert.deepEqual(told, ['probe 20', 'list 21'])
+})
+
+test('one that has other objects, or only some of them, proves nothing', async () => {
+  for (const world of [{ objects: ['a', 'c'] }, { objects: ['a', 'b'], continue: 'more' }]) {
+    const { proveAll, told } = scene({ version: 10, current: [20, 21], lines: [], ...world })
+    assert.deepEqual(await Promise.all([proveAll(), proveAll(), proveAll()]), [undefined, undefined, undefined])
+    assert.deepEqual(told, ['probe 20', 'list 21'])
+  }
+})
+
+test('what has changed meanwhile may arrive', async () => {
+  const { proveAll, told } = scene({
+    version: 10,
+    current: [20, 21],
+    lines: [],
+    get objects() {
+      this.version = 21
+      return ['a']
+    },
+  })
+  assert.deepEqual(await Promise.all([proveAll(), proveAll(), proveAll()]), [undefined, '21', '21'])
+  assert.deepEqual(told, ['probe 20', 'list 21'])
+})
+
+test('lists of some objects, and watches, do not cause a list of all', async () => {
+  const some = scene({ version: 10, current: [20, 21], lines: [], objects: ['a', 'b'] })
+  await Promise.all([some.prove(true), some.prove(true), some.proveAll(), some.prove(true)])
+  assert.deepEqual(some.told, ['probe 20', 'probe 21'])
+  const patient = scene({ version: 10, current: [20, 21], lines: [['BOOKMARK', 22]], objects: ['a', 'b'] })
+  await Promise.all([patient.proveAll(), patient.proveAll(), patient.proveAll(), patient.prove()])
+  assert.deepEqual(patient.told, ['probe 20', 'probe 21', 'watch 10', 'advance 22'])
 })

@@ -1,13 +1,17 @@
 // Proves that a collection is current: a read that the cluster answers consistently names a version, and what is known has to reach it. A quiet
-// collection reaches it only by a bookmark, which a short watch of its own brings within about a second.
+// collection reaches it only by a bookmark, which a short watch of its own brings within about a second. Where several lists of all of a small
+// collection wait, the read is a list of it all: if its objects are those that are known, nothing else has to be awaited.
 
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import type { Clock } from '../../kit/api/ports.ts'
-import { OBJECT } from '../../kube/core/answers/answer-limits.ts'
+import { OBJECT, PAGE } from '../../kube/core/answers/answer-limits.ts'
+import { endOf, itemsOf } from '../../kube/core/answers/paged-list.ts'
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
 import { AnswerBytes } from '../../kube/io/answers/thread-answers.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { WatchLines } from '../../kube/io/watch-lines.ts'
+import type { CurrentState, FreshnessQuestion } from '../core/changes/collection.ts'
 
 /** How long clients wait for a proof. */
 export const PROOF_MS = 3_000
@@ -15,6 +19,14 @@ export const PROOF_MS = 3_000
 const SIDE_WATCH_SECONDS = 3
 /** The collection's own watch may bring the version at any moment. */
 const MOMENT_MS = 30
+const CONFIRM_AGAIN_MS = 1_000
+/** So many lists of all objects are answered with one of the cluster's. */
+const TOGETHER = 2
+
+/** A list that names the current version. */
+const SMALLEST = { limit: '1' }
+
+type ReadPages = Pick<ResourcePages, 'charge' | 'page' | 'watch'>
 
 interface Provable {
   /** '' = nothing is known. */
@@ -23,69 +35,116 @@ interface Provable {
   /** Everything that has happened up to this version is known. */
   advance(version: string): void
   wentBack(): void
+  /** Whether these are the objects that are known, and that the threads have been told of. */
+  holds(listed: readonly ListedObject[]): boolean
 }
 
 interface Proof {
   /** None of those that wait for it can wait longer. */
   atOnce: boolean
-  readonly promise: Promise<string | undefined>
-  readonly resolve: (version: string | undefined) => void
+  /** How many of those want all objects. */
+  wholes: number
+  readonly promise: Promise<CurrentState | undefined>
+  readonly resolve: (state: CurrentState | undefined) => void
+}
+
+/** An object of a list, as far as it is compared. */
+export interface ListedObject {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
 }
 
 /** One proof at a time; a question that arrives meanwhile gets the next one, which begins later than the question. */
 export class FreshnessProofs {
   readonly #collection: Provable
-  readonly #pages: ResourcePages
+  readonly #pages: ReadPages
   readonly #clock: Clock
   #next: Proof | undefined
   #running = false
+  #confirming = false
 
-  constructor(collection: Provable, pages: ResourcePages, clock: Clock) {
+  constructor(collection: Provable, pages: ReadPages, clock: Clock) {
     this.#collection = collection
     this.#pages = pages
     this.#clock = clock
   }
 
-  /** @returns the version that is known, if it is current; else undefined */
-  prove(atOnce: boolean): Promise<string | undefined> {
-    this.#next ??= { atOnce, ...Promise.withResolvers<string | undefined>() }
+  /** @returns what is known, if it is current; else undefined */
+  prove({ atOnce, whole }: Pick<FreshnessQuestion, 'atOnce' | 'whole'>): Promise<CurrentState | undefined> {
+    this.#next ??= { atOnce, wholes: 0, ...Promise.withResolvers<CurrentState | undefined>() }
     const next = this.#next
     next.atOnce &&= atOnce
+    if (whole) next.wholes++
     if (!this.#running) void this.#run()
     return next.promise
+  }
+
+  /** Whether the cluster still has what is known. Asks until it has answered, once a second. */
+  async confirm(): Promise<void> {
+    if (this.#confirming) return
+    this.#confirming = true
+    for (let isKnown = false; !isKnown && this.#collection.version !== ''; ) {
+      const known = this.#collection.version
+      const page = await this.#pages.page(SMALLEST, OBJECT, AbortSignal.timeout(PROOF_MS)).catch(() => undefined)
+      isKnown = page !== undefined && this.#currentOf(page, known) !== undefined
+      if (!isKnown) await new Promise((resolve) => setTimeout(resolve, CONFIRM_AGAIN_MS).unref())
+    }
+    this.#confirming = false
   }
 
   async #run(): Promise<void> {
     this.#running = true
     for (let proof = this.#next; proof !== undefined; proof = this.#next) {
       this.#next = undefined
-      const isProved = await this.#prove(proof.atOnce).catch(() => false)
-      proof.resolve(isProved ? this.#collection.version : undefined)
+      proof.resolve(await this.#prove(proof).catch(() => undefined))
     }
     this.#running = false
   }
 
-  async #prove(atOnce: boolean): Promise<boolean> {
+  async #prove({ atOnce, wholes }: Proof): Promise<CurrentState | undefined> {
     const collection = this.#collection
     const endsMs = this.#clock.monotonic() + PROOF_MS
     const leftMs = (): number => endsMs - this.#clock.monotonic()
-    if (collection.version === '') return false
+    if (collection.version === '') return undefined
     const known = collection.version
     const signal = AbortSignal.timeout(PROOF_MS)
-    const page = await this.#pages.page({ limit: '1' }, OBJECT, signal)
+    const isList = atOnce && wholes >= TOGETHER
+    const page = await (isList ? this.#pages.page({}, PAGE, signal) : this.#pages.page(SMALLEST, OBJECT, signal))
+    const current = this.#currentOf(page, known)
+    if (current === undefined || (isList && endOf(page).next !== '')) return undefined
+    if (isList) return await this.#compare(itemsOf(page).map(listedOf), current, leftMs())
+    if (await collection.reaches(current, Math.min(MOMENT_MS, leftMs()))) return this.#known()
+    if (atOnce) return undefined
+    const { last, upTo } = await this.#watch(known, current, signal)
+    if (upTo === '' || !(await collection.reaches(last, leftMs()))) return undefined
+    collection.advance(upTo)
+    return this.#known()
+  }
+
+  #known(): CurrentState {
+    const { version } = this.#collection
+    return { known: version, current: version }
+  }
+
+  /**
+   * Objects that are the same at both versions say nothing of what came and went in between: what is known stays at its version, and its own watch
+   * brings the rest.
+   */
+  async #compare(listed: readonly ListedObject[], current: string, ms: number): Promise<CurrentState | undefined> {
+    const collection = this.#collection
+    if (collection.holds(listed)) return { known: collection.version, current }
+    if (await collection.reaches(current, Math.min(MOMENT_MS, ms))) return this.#known()
+    return collection.holds(listed) ? { known: collection.version, current } : undefined
+  }
+
+  /** @param known when the page was asked for: with an older one the cluster has gone back @returns undefined = it has, or did not say */
+  #currentOf(page: JsonObject, known: string): string | undefined {
     const current = textOf(recordOf(page['metadata'])['resourceVersion'])
     const order = compareResourceVersions(known, current)
-    if (order === undefined) return false
-    if (order > 0) {
-      collection.wentBack()
-      return false
-    }
-    if (await collection.reaches(current, Math.min(MOMENT_MS, leftMs()))) return true
-    if (atOnce) return false
-    const { last, upTo } = await this.#watch(known, current, signal)
-    if (upTo === '' || !(await collection.reaches(last, leftMs()))) return false
-    collection.advance(upTo)
-    return true
+    if (order !== undefined && order > 0) this.#collection.wentBack()
+    return order !== undefined && order <= 0 ? current : undefined
   }
 
   /** @returns the last change that a watch from `known` brings, and up to which version there is no other; '' = it did not say */
@@ -115,5 +174,15 @@ export class FreshnessProofs {
       lines.drop()
       end.abort()
     }
+  }
+}
+
+function listedOf(item: unknown): ListedObject {
+  const { namespace, name, uid, resourceVersion } = recordOf(recordOf(item)['metadata'])
+  return {
+    namespace: textOf(namespace),
+    name: textOf(name),
+    uid: textOf(uid),
+    resourceVersion: textOf(resourceVersion),
   }
 }

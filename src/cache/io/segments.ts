@@ -42,6 +42,13 @@ export class Segments {
     return this.#bytes
   }
 
+  /** How much more memory it takes to put so many bytes. */
+  growth(length: number): number {
+    const current = this.#current
+    const fits = current !== undefined && current.bytes.length - current.end >= length
+    return fits ? 0 : Math.max(length, this.#nextBytes)
+  }
+
   /** Copies the bytes. */
   put(bytes: Uint8Array): Place {
     const { length } = bytes

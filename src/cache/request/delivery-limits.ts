@@ -1,8 +1,6 @@
 // What an answer keeps while its client takes the objects, and for how long: a list of them, which is the caller's, and objects that are not those of the
 // collection any more. A client that takes a byte now and then would keep them all for ever.
 
-import type { CachedObject } from '../state/cached-object.ts'
-
 /** For any answer: kube-apiserver ends a list after as long (--request-timeout). */
 export const DELIVERY_MS = 60_000
 /** For each MiB of it, one second more. */
@@ -16,6 +14,6 @@ export function deliveryMs(bytes: number): number {
 }
 
 /** Bytes that are charged for objects until they are sent. */
-export function memoryFor(objects: readonly CachedObject[]): number {
-  return objects.length * REFERENCE_BYTES
+export function memoryFor(objects: number): number {
+  return objects * REFERENCE_BYTES
 }

@@ -15,8 +15,8 @@ interface Selectors {
 
 const ALL: Selects = () => true
 /**
- * Requirements on labels and fields together; a comparison of numbers counts as many, since it takes as long. Each is tested of every object, in one
- * turn of a thread that all users share.
+ * Requirements on labels and fields together; a comparison of numbers counts as many, since it takes as long. Each is tested of every object, and a
+ * thread looks at its clock after 64 objects.
  */
 export const MOST_REQUIREMENTS = 32
 const COMPARISON_REQUIREMENTS = 8
@@ -30,12 +30,15 @@ export function selectionOf(
   const labels = labelSelector === '' ? [] : requirementsOf(labelSelector)
   const fields = fieldSelector === '' ? ALL : fieldsOf(fieldSelector, collection)
   if (labels === undefined || fields === undefined) return undefined
-  // At least as many as there are requirements on fields.
-  const terms = fieldSelector === '' ? 0 : fieldSelector.split(',').length
-  if (costOf(labels) + terms > MOST_REQUIREMENTS) return undefined
+  if (costOf(labels) + fieldTerms(fieldSelector) > MOST_REQUIREMENTS) return undefined
   const inside = namespace === '' ? ALL : (object: CachedObject) => object.facts.namespace === namespace
   if (labels.length === 0 && fieldSelector === '') return inside
   return (object) => inside(object) && labelsMatch(labels, object.facts.labels) && fields(object)
+}
+
+/** At least as many as there are requirements. */
+export function fieldTerms(fieldSelector: string): number {
+  return fieldSelector === '' ? 0 : fieldSelector.split(',').length
 }
 
 function costOf(labels: LabelRequirements): number {

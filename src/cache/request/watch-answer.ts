@@ -1,15 +1,19 @@
 // One watch that is answered from what is kept: its state first if it asks for it, then each change as soon as the client takes it. Once that
 // is sent it keeps a place in the history and nothing of its own, so a slow client costs nothing, and ends when it is too far behind.
 
+import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { type AnswerSource, OwnAnswer } from '../../gateway/request/exchange/own-answer.ts'
-import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
-import { EVENT_END, eventHead, eventLine } from '../core/bytes/answers.ts'
-import type { CachedCollection, CollectionWatcher } from '../state/cached-collection.ts'
-import type { CachedObject } from '../state/cached-object.ts'
+import { MalformedError } from '../core/bytes/malformed.ts'
+import { type PartReader, WholeParts } from '../core/bytes/part-reader.ts'
+import type { CollectionWatcher } from '../state/cached-collection.ts'
+import type { RecentChange, RecentChanges } from '../state/recent-changes.ts'
+import { type Warned, warningFields } from './deliver-read.ts'
 import { deliveryMs, memoryFor } from './delivery-limits.ts'
-import { PIECE_BYTES, Pieces } from './pieces.ts'
-import type { Selects } from './selection.ts'
+import type { OpenWatches, Watching } from './open-watches.ts'
+import { Pieces } from './pieces.ts'
+import type { Right } from './rights.ts'
+import { TakingTime } from './taking-time.ts'
 
 /** How far behind a client may be that has its state. */
 export const MOST_BEHIND_BYTES: number = 1024 * 1024
@@ -17,84 +21,134 @@ export const MOST_BEHIND_BYTES: number = 1024 * 1024
 const BOOKMARK_MS = 60_000
 /** A client that takes nothing of its state, or not the rest of the last event, for this long is ended: that is kept for it alone. */
 export const STALLED_MS = 60_000
-const ADDED = eventHead('ADDED')
+/** How long a watch that does not say so lasts, at least; at most twice that (apiserver: --min-request-timeout). */
+const LEAST_WATCH_SECONDS = 1_800
+const SECOND_MS = 1_000
+/** Changes of which the client gets nothing, after which others have their turn; each is charged as so many bytes that are sent. */
+const MOST_LOOKED_AT = 64
+const LOOK_BYTES = 512
+
+/** What one watch is answered from. It is asked for what is sent in that order, and remembers what its client knows. */
+export interface WatchSource<Change extends RecentChange> {
+  readonly watched: {
+    readonly watchers: Set<CollectionWatcher>
+    /** Nothing comes any more. */
+    readonly isGone: boolean
+    readonly history: Pick<RecentChanges<Change>, 'at' | 'end' | 'has' | 'bytesFrom'>
+  }
+  /** There may have been more behind the version with which it began than the changes tell of. */
+  readonly isInGap: boolean
+  /** undefined = the client does not get it: it is not selected, or known. */
+  eventOf(change: Change): Buffer | undefined
+  /** The bookmark behind the state; undefined = there is none. */
+  endOfState(): Buffer | undefined
+  /** That all changes were sent; undefined = the client knows it. */
+  bookmark(): Buffer | undefined
+}
+
+/** What a watch begins with: an event for each object. */
+interface WatchState {
+  readonly events: PartReader
+  /** How many. */
+  readonly objects: number
+  /** As they are kept. */
+  readonly bytes: number
+}
 
 export interface WatchStart {
-  readonly selects: Selects
-  /** The state to begin with; undefined = only changes. */
-  readonly initial: readonly CachedObject[] | undefined
-  /** The initial objects are those of this version, and bookmarks are never older. */
-  readonly version: string
+  readonly streamType: string
+  readonly warned: Warned
+  /** Given up as soon as it is sent: objects that have changed since are kept for it. undefined = only changes. */
+  state: WatchState | undefined
   /** Index in the history of the first change to send. */
   readonly from: number
   readonly bookmarks: boolean
-  readonly endsMs: number
+  /** 0 = not said. */
+  readonly timeoutSeconds: number
 }
 
-export class WatchAnswer implements AnswerSource, CollectionWatcher {
+/** @param source only for this watch @param recheck whether its caller still may */
+export function beginWatch<Change extends RecentChange>(
+  permit: Permit,
+  source: WatchSource<Change>,
+  start: WatchStart,
+  watches: OpenWatches,
+  recheck: () => Promise<Right>,
+): Promise<undefined> {
+  const watch = new WatchAnswer(permit, source, start, watches)
+  watches.add(watch, recheck)
+  watch.begin()
+  return Promise.resolve(undefined)
+}
+
+class WatchAnswer<Change extends RecentChange> implements AnswerSource, CollectionWatcher, Watching {
   readonly #permit: Permit
-  readonly #collection: CachedCollection
+  readonly #source: WatchSource<Change>
   readonly #start: WatchStart
   readonly #answer: OwnAnswer
-  readonly #left: (watch: WatchAnswer) => void
+  readonly #open: OpenWatches
   readonly #pieces = new Pieces()
-  #initial: readonly CachedObject[]
-  #initialParts: Iterator<Buffer, undefined>
-  /** The state is sent, and its end has been marked. */
-  #begun: boolean
+  readonly #changes = new WholeParts(() => this.#nextChange())
+  readonly #endsMs: number
   #next: number
-  #caughtUp = false
-  /** Version of the last bookmark. */
-  #marked: string
+  /** Changes in its present turn of which the client gets nothing. */
+  #lookedAt = 0
+  /** When a bookmark was sent last, or was not needed. */
   #markedMs: number
   #markDue = false
-  #movedMs: number
-  readonly #stateEndsMs: number
-  /** Since when it should have ended. */
+  /** Since it took something; and what it may take for the state. */
+  readonly #sinceMove: TakingTime
+  readonly #taking: TakingTime
+  readonly #mostMs: number
+  #isEnding = false
+  /** Since when it is in the middle of an event, and should have ended. */
   #endingMs: number | undefined
 
-  constructor(permit: Permit, collection: CachedCollection, start: WatchStart, left: (watch: WatchAnswer) => void) {
+  constructor(permit: Permit, source: WatchSource<Change>, start: WatchStart, open: OpenWatches) {
     this.#permit = permit
-    this.#collection = collection
+    this.#source = source
     this.#start = start
-    this.#left = left
-    this.#initial = start.initial ?? []
-    this.#initialParts = addedParts(this.#initial)
-    this.#begun = start.initial === undefined
+    this.#open = open
     this.#next = start.from
-    this.#marked = start.version
-    this.#markedMs = permit.exchange.monotonicMs
-    this.#movedMs = permit.exchange.monotonicMs
-    const bytes = this.#initial.reduce((sum, object) => sum + object.bytes, 0)
-    this.#stateEndsMs = permit.exchange.monotonicMs + deliveryMs(bytes)
+    const { clock, random } = permit.exchange.gw
+    const nowMs = clock.monotonic()
+    const seconds = start.timeoutSeconds > 0 ? start.timeoutSeconds : LEAST_WATCH_SECONDS * (1 + random())
+    this.#endsMs = nowMs + seconds * SECOND_MS
+    this.#markedMs = nowMs
+    this.#sinceMove = new TakingTime(nowMs)
+    this.#taking = new TakingTime(nowMs)
+    this.#mostMs = deliveryMs(start.state?.bytes ?? 0)
     this.#answer = new OwnAnswer(permit, this)
   }
 
-  get permit(): Permit {
-    return this.#permit
-  }
-
-  get collection(): CachedCollection {
-    return this.#collection
-  }
-
   begin(): void {
-    this.#collection.watchers.add(this)
-    this.#answer.begin(['content-type', 'application/json'])
+    const { watched } = this.#source
+    const { streamType, warned } = this.#start
+    watched.watchers.add(this)
+    this.#answer.begin(['content-type', streamType, ...warningFields(warned)])
+    // It may be so since the request was looked at.
+    if (watched.isGone) this.end()
   }
 
   /** Ends between two events: the client resumes, here or at the cluster. */
   end(): void {
+    this.#isEnding = true
     this.#answer.end()
   }
 
-  /** Called about once a second. */
-  tick(nowMs: number): void {
-    const { history } = this.#collection
-    const isBehind = this.#begun && history.bytesFrom(this.#next, MOST_BEHIND_BYTES) > MOST_BEHIND_BYTES
-    const isStalled = !this.#begun && (nowMs - this.#movedMs > STALLED_MS || nowMs > this.#stateEndsMs)
-    if (nowMs >= this.#start.endsMs || isBehind || isStalled || !history.has(this.#next)) {
-      if (this.#isIdle) this.#mark()
+  /** @param wasBusy the thread had no moment left since the last call */
+  tick(nowMs: number, wasBusy: boolean): void {
+    const { history } = this.#source.watched
+    const isBegun = this.#start.state === undefined
+    // Not one that only waits for its turn.
+    const isTaking = isBegun && this.#lookedAt < MOST_LOOKED_AT && !wasBusy
+    const isBehind = isTaking && history.bytesFrom(this.#next, MOST_BEHIND_BYTES) > MOST_BEHIND_BYTES
+    const stalledMs = this.#sinceMove.pass(nowMs, wasBusy)
+    const takingMs = this.#taking.pass(nowMs, wasBusy)
+    const isStalled = !isBegun && (stalledMs > STALLED_MS || takingMs > this.#mostMs)
+    if (this.#isEnding || nowMs >= this.#endsMs || isBehind || isStalled || !history.has(this.#next)) {
+      // The last thing that a client gets tells it where to resume.
+      if (this.#start.bookmarks && isBegun && !this.#isEnding && this.#next >= history.end) this.#mark()
       this.end()
       // In the middle of an event, which the client does not take.
       this.#endingMs ??= nowMs
@@ -103,12 +157,17 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
     }
     if (this.#start.bookmarks && nowMs - this.#markedMs >= BOOKMARK_MS) {
       this.#markedMs = nowMs
-      this.#markDue = true
-      this.#answer.proceed()
+      this.#mark()
     }
   }
 
   changed(): void {
+    this.#open.due(this)
+  }
+
+  /** It is its turn. */
+  proceed(): void {
+    this.#lookedAt = 0
     this.#answer.proceed()
   }
 
@@ -117,77 +176,65 @@ export class WatchAnswer implements AnswerSource, CollectionWatcher {
   }
 
   over(): void {
-    this.#initial = []
-    this.#initialParts = addedParts([])
-    this.#collection.watchers.delete(this)
-    this.#left(this)
+    this.#start.state = undefined
+    this.#source.watched.watchers.delete(this)
+    this.#open.left(this)
   }
 
   next(): Buffer | undefined | 'end' {
-    this.#movedMs = this.#permit.exchange.gw.clock.monotonic()
-    if (!this.#begun) {
-      const piece = this.#pieces.next(() => this.#initialParts.next().value)
-      if (piece !== undefined) return piece
-      this.#begun = true
-      this.#permit.exchange.giveMemory(memoryFor(this.#initial))
-      this.#initial = []
-      if (this.#start.bookmarks) return this.#bookmark(this.#start.version, true)
+    this.#sinceMove.restart(this.#permit.exchange.gw.clock.monotonic())
+    try {
+      return this.#following()
+    } catch (error) {
+      // What upstream sent cannot be written in this form: the client resumes, or begins again.
+      if (error instanceof MalformedError) return 'end'
+      throw error
     }
-    if (!this.#pieces.hasRest && !this.#collection.history.has(this.#next)) return 'end'
-    return this.#pieces.next(() => this.#nextChange()) ?? this.#dueBookmark()
   }
 
-  get #isIdle(): boolean {
-    return this.#start.bookmarks && this.#begun && this.#next >= this.#collection.history.end
+  #following(): Buffer | undefined | 'end' {
+    const { state, bookmarks } = this.#start
+    if (state !== undefined) {
+      const piece = this.#pieces.next(state.events)
+      if (piece !== undefined) return piece
+      this.#start.state = undefined
+      this.#permit.exchange.giveMemory(memoryFor(state.objects))
+      const mark = bookmarks ? this.#source.endOfState() : undefined
+      if (mark !== undefined) return mark
+    }
+    if (!this.#pieces.hasRest) {
+      const { watched, isInGap } = this.#source
+      if (this.#isEnding || isInGap || !watched.history.has(this.#next)) return 'end'
+    }
+    return this.#pieces.next(this.#changes) ?? this.#dueBookmark()
   }
 
-  /** The last thing that a client gets tells it where to resume. */
   #mark(): void {
     this.#markDue = true
     this.#answer.proceed()
   }
 
   #nextChange(): Buffer | undefined {
-    const { history } = this.#collection
+    if (this.#isEnding) return undefined
+    const { history } = this.#source.watched
     for (;;) {
       const change = history.at(this.#next)
       if (change === undefined) return undefined
+      if (this.#lookedAt >= MOST_LOOKED_AT) {
+        this.#open.due(this)
+        return undefined
+      }
       this.#next++
-      if (this.#isAhead(change.resourceVersion)) continue
-      const line = change.lineFor(this.#start.selects)
-      if (line !== undefined) return line
+      const event = this.#source.eventOf(change)
+      if (event !== undefined) return event
+      if (++this.#lookedAt === MOST_LOOKED_AT)
+        threadScheduler.chargeAnswer(this.#permit.exchange.charge, MOST_LOOKED_AT * LOOK_BYTES)
     }
-  }
-
-  /** A client may know versions that have not arrived here: it gets what is newer. */
-  #isAhead(version: string): boolean {
-    if (this.#caughtUp) return false
-    this.#caughtUp = (compareResourceVersions(version, this.#start.version) ?? 0) > 0
-    return !this.#caughtUp
   }
 
   #dueBookmark(): Buffer | undefined {
-    if (!this.#markDue) return undefined
+    if (!this.#markDue || this.#next < this.#source.watched.history.end) return undefined
     this.#markDue = false
-    const { version } = this.#collection
-    if (version === this.#marked || !this.#collection.isAtLeast(this.#start.version)) return undefined
-    return this.#bookmark(version, false)
-  }
-
-  #bookmark(version: string, endsInitial: boolean): Buffer {
-    this.#marked = version
-    return eventLine('BOOKMARK', this.#collection.bookmark.object(version, endsInitial))
-  }
-}
-
-/** A large object is not copied: many clients may have it waiting. */
-function* addedParts(objects: readonly CachedObject[]): Generator<Buffer, undefined> {
-  for (const { json } of objects) {
-    if (json.length <= PIECE_BYTES) yield eventLine('ADDED', json)
-    else {
-      yield Buffer.concat([ADDED, json.subarray(0, PIECE_BYTES)])
-      yield json.subarray(PIECE_BYTES)
-      yield EVENT_END
-    }
+    return this.#source.bookmark()
   }
 }

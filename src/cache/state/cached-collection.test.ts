@@ -1,16 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { answerForm } from '../core/bytes/answer-form.ts'
 import { FactsReader } from '../core/bytes/object-facts.ts'
-import type { CollectionChange, CollectionReset, CollectionUpdate, ObjectRecord } from '../core/changes/collection.ts'
+import type {
+  CollectionChange,
+  CollectionReset,
+  CollectionUpdate,
+  CurrentState,
+  ObjectRecord,
+} from '../core/changes/collection.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
 import { CachedCollection } from './cached-collection.ts'
 import { CachedCollections } from './cached-collections.ts'
 import type { CachedObject } from './cached-object.ts'
-import { HISTORY_BYTES, HISTORY_MS } from './history.ts'
+import { HISTORY_BYTES, HISTORY_MS, MADE_BYTES } from './recent-changes.ts'
 
-const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '' }
+const ID = { cluster: 'c', group: '', version: 'v1', resource: 'pods', namespace: '', encoding: 'json' as const }
 const READER = new FactsReader(selectableFields({ ...ID, namespaced: true }).kept)
-const ALL = (): boolean => true
+const FORM = answerForm('declared', { encoding: 'json', partial: false }) ?? assert.fail()
 let segments = 0
 
 function record(
@@ -50,6 +57,7 @@ function reset(...objects: readonly ReturnType<typeof record>[]): CollectionRese
     segments: objects.map(([, segment]) => segment),
     objects: objects.map(([one]) => one),
     followed: true,
+    warnings: [],
   }
 }
 
@@ -70,20 +78,75 @@ function update(
     dropped: [],
     bookmark: undefined,
     followed: true,
+    warnings: [],
+    afterGap: false,
   }
+}
+
+function all(collection: CachedCollection, namespace = ''): readonly CachedObject[] {
+  const { objects, from, to } = collection.range(namespace)
+  return objects.slice(from, to)
 }
 
 const names = (objects: readonly CachedObject[]): readonly string[] => objects.map(({ key }) => key)
 
+test('when the main thread is told again that a collection is wanted is forgotten as soon as that is over', () => {
+  let nowMs = 0
+  const told: string[] = []
+  const clock = { now: () => nowMs, monotonic: () => nowMs }
+  const collections = new CachedCollections(
+    clock,
+    async () => undefined,
+    () => undefined,
+    ({ resource }) => told.push(resource),
+    () => undefined,
+  )
+  for (let at = 0; at < 100; at++) {
+    collections.wanted({ ...ID, resource: `r${at}` })
+    collections.wanted({ ...ID, resource: `r${at}` })
+    nowMs += 500
+    assert.ok(collections.wantedLately <= 3, `${collections.wantedLately} after ${at}`)
+  }
+  assert.equal(told.length, 100)
+})
+
 test('objects are in the order of the bytes of their keys, also after changes', () => {
   const collection = new CachedCollection(reset(record('b', 5), record('a', 6), record('x', 7, {}, 'a-b')), 0)
-  assert.deepEqual(names(collection.select('', ALL)), ['a-b/x', 'a/a', 'a/b'])
+  assert.deepEqual(names(all(collection)), ['a-b/x', 'a/a', 'a/b'])
   collection.update(update(1, 12, ['ADDED', record('aa', 11)], ['DELETED', record('b', 12)]), 0)
-  assert.deepEqual(names(collection.select('', ALL)), ['a-b/x', 'a/a', 'a/aa'])
-  assert.deepEqual(names(collection.select('a', ALL)), ['a/a', 'a/aa'])
-  assert.deepEqual(names(collection.select('a-b', ALL)), ['a-b/x'])
+  assert.deepEqual(names(all(collection)), ['a-b/x', 'a/a', 'a/aa'])
+  assert.deepEqual(names(all(collection, 'a')), ['a/a', 'a/aa'])
+  assert.deepEqual(names(all(collection, 'a-b')), ['a-b/x'])
   assert.equal(collection.get('a', 'b'), undefined)
   assert.equal(collection.get('a', 'aa')?.facts.resourceVersion, '11')
+})
+
+test('names that begin alike are found without looking at others', () => {
+  const names = ['a', 'ab', 'abc', 'abc-d', 'abd', 'b']
+  const namespaced = new CachedCollection(
+    reset(...names.flatMap((name) => [record('x', 5, {}, name), record('y', 6, {}, name)])),
+    0,
+  )
+  const inNone = new CachedCollection(reset(...names.map((name) => record(name, 5, {}, ''))), 0)
+  assert.deepEqual([...namespaced.names('ab')], ['ab', 'abc-d', 'abc', 'abd'])
+  assert.deepEqual([...namespaced.names('abc')], ['abc-d', 'abc'])
+  assert.deepEqual([...namespaced.names('ac')], [])
+  assert.deepEqual([...namespaced.names('')], ['a', 'ab', 'abc-d', 'abc', 'abd', 'b'])
+  assert.deepEqual([...inNone.names('abc')], ['abc', 'abc-d'])
+})
+
+test('what was lent stays as it was', () => {
+  const collection = new CachedCollection(reset(record('a', 5), record('b', 6)), 0)
+  const { objects } = collection.range('')
+  const before = [...objects]
+  collection.lend()
+  collection.update(
+    update(1, 14, ['ADDED', record('aa', 12)], ['MODIFIED', record('b', 13)], ['DELETED', record('a', 14)]),
+    0,
+  )
+  assert.deepEqual(objects, before)
+  assert.deepEqual(names(all(collection)), ['a/aa', 'a/b'])
+  assert.deepEqual(names(all(collection, 'b')), [])
 })
 
 test('many changes at once leave what the same changes do one by one', () => {
@@ -100,10 +163,10 @@ test('many changes at once leave what the same changes do one by one', () => {
   const shown = (collection: CachedCollection) => [
     collection.bytes,
     collection.size,
-    collection.select('', ALL).map(({ key, facts }) => `${key}@${facts.resourceVersion}`),
+    all(collection).map(({ key, facts }) => `${key}@${facts.resourceVersion}`),
   ]
   assert.deepEqual(shown(together), shown(apart))
-  assert.equal(together.get('a', 'a1'), together.select('', ALL)[1])
+  assert.equal(together.get('a', 'a1'), all(together)[1])
 })
 
 test('a selection that is left deletes the previous object, at the version of the change', () => {
@@ -114,7 +177,7 @@ test('a selection that is left deletes the previous object, at the version of th
   )
   const selects = ({ facts }: CachedObject): boolean => facts.labels['app'] === 'one'
   const from = collection.history.behind('10') ?? assert.fail()
-  const lines = [0, 1].map((at) => String(collection.history.at(from + at)?.lineFor(selects)))
+  const lines = [0, 1].map((at) => String(collection.history.at(from + at)?.eventFor(selects, FORM)))
   const [left, back] = lines.map((line) => JSON.parse(line))
   assert.deepEqual(
     [left.type, left.object.metadata.resourceVersion, left.object.metadata.labels],
@@ -123,9 +186,9 @@ test('a selection that is left deletes the previous object, at the version of th
   assert.deepEqual([back.type, back.object.metadata.resourceVersion], ['ADDED', '13'])
   // One line for all that get it.
   const change = collection.history.at(from)
-  assert.equal(change?.lineFor(selects), change?.lineFor(selects))
+  assert.equal(change?.eventFor(selects, FORM), change?.eventFor(selects, FORM))
   assert.equal(
-    change?.lineFor(() => false),
+    change?.eventFor(() => false, FORM),
     undefined,
   )
 })
@@ -150,6 +213,30 @@ test('the history goes back to its first version, and forgets what is old or too
   assert.ok(history.bytesFrom(0, Number.POSITIVE_INFINITY) <= HISTORY_BYTES)
 })
 
+test('events of changes are kept up to a bound, in all forms together; older ones are made again', () => {
+  const collection = new CachedCollection(reset(), 0)
+  const { history } = collection
+  const large = 'x'.repeat(MADE_BYTES / 16)
+  for (let i = 0; i < 40; i++)
+    collection.update(update(1 + i, 20 + i, ['ADDED', record(`l${i}`, 20 + i, {}, 'a', large)]), 0)
+  const partial = answerForm('declared', { encoding: 'json', partial: true }) ?? assert.fail()
+  const eventOf = (at: number, form = FORM): Buffer =>
+    history.eventOf(history.at(at) ?? assert.fail(), () => true, form) ?? assert.fail()
+  const first = eventOf(0)
+  assert.equal(eventOf(0), first)
+  for (let at = history.end - 30; at < history.end; at++) {
+    eventOf(at)
+    eventOf(at, partial)
+    assert.ok(history.madeBytes <= MADE_BYTES)
+  }
+  assert.ok(history.madeBytes > MADE_BYTES / 2)
+  assert.notEqual(eventOf(0), first)
+  assert.deepEqual(eventOf(0), first)
+  // Nothing is kept of removed events.
+  history.trim(HISTORY_MS + 1)
+  assert.equal(history.madeBytes, 0)
+})
+
 test('a version is waited for, until the collection ends', async () => {
   const collection = new CachedCollection(reset(), 0)
   assert.equal(await collection.reaches('9', 0), true)
@@ -168,6 +255,8 @@ test('a message that is missing ends the collection and asks for all; one that i
     { now: () => 0, monotonic: () => 5_000 },
     () => Promise.resolve(undefined),
     () => unknown++,
+    () => undefined,
+    () => undefined,
   )
   collections.apply(reset(record('a', 5)))
   const first = collections.get(ID)
@@ -180,23 +269,35 @@ test('a message that is missing ends the collection and asks for all; one that i
 })
 
 test('a collection is current if it has reached the version that was proved', async () => {
-  let proved: string | undefined
+  let proved: CurrentState | undefined
   const collections = new CachedCollections(
     { now: () => 0, monotonic: () => 0 },
     () => Promise.resolve(proved),
     () => undefined,
+    () => undefined,
+    () => undefined,
   )
   collections.apply(reset())
   const collection = collections.get(ID) ?? assert.fail()
-  for (const [version, isCurrent] of [
-    [undefined, false],
-    ['10', true],
-    ['11', false],
+  const versionOf = (): Promise<string | undefined> =>
+    collections.currentVersion(collection, 10_000, { atOnce: false, whole: false })
+  for (const [known, current, version] of [
+    ['10', '10', '10'],
+    ['11', '11', undefined],
+    // Nothing has changed from the version that is known to a later one, if it is the one that is known here.
+    ['10', '12', '12'],
+    ['9', '12', undefined],
+    ['9', '10', '10'],
   ] as const) {
-    proved = version
-    assert.equal(await collections.isCurrent(collection, 10_000, false), isCurrent, version)
+    proved = { known, current }
+    assert.equal(await versionOf(), version, `${known}, ${current}`)
   }
-  proved = '10'
+  proved = undefined
+  assert.equal(await versionOf(), undefined)
+  proved = { known: '10', current: '12' }
+  collections.apply(update(1, 11))
+  assert.equal(await versionOf(), undefined)
   collections.apply({ type: 'gone', collection: ID })
-  assert.equal(await collections.isCurrent(collection, 10_000, false), false)
+  proved = { known: '11', current: '11' }
+  assert.equal(await versionOf(), undefined)
 })

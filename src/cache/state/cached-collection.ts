@@ -1,9 +1,8 @@
 // One collection in a gateway thread: its objects in the order of their keys, its history, and who waits for more.
 
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
-import { BookmarkTemplate, plainBookmark } from '../core/bytes/answers.ts'
-import type { JsonForm, TypeMeta } from '../core/bytes/json-form.ts'
-import { FactsReader } from '../core/bytes/object-facts.ts'
+import { type BookmarkMaker, bookmarkMaker } from '../core/bytes/bookmarks.ts'
+import type { ObjectForm, TypeMeta } from '../core/bytes/object-form.ts'
 import type {
   CollectionId,
   CollectionReset,
@@ -14,7 +13,9 @@ import type {
 import { type SelectableFields, selectableFields } from '../core/fields/selectable-fields.ts'
 import { compareKeys, objectKey } from '../core/keys/object-key.ts'
 import { CachedObject } from './cached-object.ts'
+import { CompressedLists } from './compressed-lists.ts'
 import { CachedChange, History } from './history.ts'
+import { indexOfKey, type ObjectRange } from './object-range.ts'
 
 /** An open watch, or anything else that wants to know. */
 export interface CollectionWatcher {
@@ -36,9 +37,13 @@ export class CachedCollection {
   readonly id: CollectionId
   readonly epoch: number
   readonly list: TypeMeta
-  readonly form: JsonForm
+  readonly form: ObjectForm
+  /** Watches that clients have open. */
   readonly watchers = new Set<CollectionWatcher>()
+  /** Called after each change, before watchers are told. */
+  readonly followers = new Set<() => void>()
   readonly history: History
+  readonly compressed = new CompressedLists()
   number: number
   #version: string
   #isNamespaced = false
@@ -46,26 +51,30 @@ export class CachedCollection {
   #objects = new Map<string, CachedObject>()
   /** In the order of keys. */
   #sorted: CachedObject[]
+  /** It may still be read when something changes: then it is copied. */
+  #isLent = false
   readonly #segments = new Map<number, Buffer>()
   readonly #waiting = new Set<Waiting>()
-  readonly #reader = new FactsReader([])
-  #bookmark: BookmarkTemplate
+  #warnings: readonly string[]
+  #bookmarks: BookmarkMaker
   #fields: SelectableFields
   /** Since when it cannot be followed; undefined = it can. */
   #awayMs: number | undefined
   #isGone = false
 
   constructor(reset: CollectionReset, nowMs: number) {
-    const { collection, epoch, number, list, form, resourceVersion, bookmark, segments, objects, followed } = reset
+    const { collection, epoch, number, list, form, resourceVersion, bookmark, segments, objects, followed, warnings } =
+      reset
     this.id = collection
     this.epoch = epoch
     this.number = number
     this.list = list
     this.form = form
     this.#version = resourceVersion
+    this.#warnings = warnings
     this.history = new History(resourceVersion)
     this.#fields = selectableFields({ ...collection, namespaced: false })
-    this.#bookmark = this.#templateOf(bookmark)
+    this.#bookmarks = this.#bookmarksAs(bookmark)
     this.#take(segments)
     for (const record of objects) this.#put(record)
     this.#sorted = [...this.#objects.values()].sort((a, b) => compareKeys(a.key, b.key))
@@ -81,8 +90,13 @@ export class CachedCollection {
     return this.#fields
   }
 
-  get bookmark(): BookmarkTemplate {
-    return this.#bookmark
+  get bookmarks(): BookmarkMaker {
+    return this.#bookmarks
+  }
+
+  /** Warning header fields that each answer has. */
+  get warnings(): readonly string[] {
+    return this.#warnings
   }
 
   get isGone(): boolean {
@@ -94,7 +108,7 @@ export class CachedCollection {
     return this.#isNamespaced
   }
 
-  /** Bytes of all objects, as JSON. */
+  /** Bytes of all objects, in their encoding. */
   get bytes(): number {
     return this.#bytes
   }
@@ -112,17 +126,36 @@ export class CachedCollection {
     return this.#objects.get(objectKey(namespace, name))
   }
 
-  /** @param namespace '' = all */
-  select(namespace: string, selects: (object: CachedObject) => boolean): CachedObject[] {
-    if (namespace === '') return this.#sorted.filter(selects)
-    const found: CachedObject[] = []
-    const prefix = `${namespace}/`
-    for (let at = this.#indexOf(prefix); at < this.#sorted.length; at++) {
-      const one = this.#sorted[at]
-      if (one === undefined || !one.key.startsWith(prefix)) break
-      if (selects(one)) found.push(one)
+  /** Whether this is what the object is now. */
+  has(object: CachedObject): boolean {
+    return !this.#isGone && this.#objects.get(object.key) === object
+  }
+
+  /**
+   * The objects of a namespace, until anything changes.
+   * @param namespace '' = all
+   */
+  range(namespace: string): ObjectRange {
+    const objects = this.#sorted
+    if (namespace === '') return { objects, from: 0, to: objects.length }
+    // The character behind the slash.
+    return { objects, from: this.#indexOf(`${namespace}/`), to: this.#indexOf(`${namespace}0`) }
+  }
+
+  /** Names that begin with `start`, each once: of the namespaces that objects are in, or of objects that are in none. */
+  *names(start: string): Generator<string, undefined> {
+    for (let at = this.#indexOf(start); at < this.#sorted.length; ) {
+      const { namespace = '', name = '' } = this.#sorted[at]?.facts ?? {}
+      const found = namespace === '' ? name : namespace
+      if (!found.startsWith(start)) return
+      yield found
+      at = namespace === '' ? at + 1 : this.range(namespace).to
     }
-    return found
+  }
+
+  /** The present ranges stay as they are, whatever changes later. */
+  lend(): void {
+    this.#isLent = true
   }
 
   isAtLeast(version: string): boolean {
@@ -156,16 +189,20 @@ export class CachedCollection {
       if (there !== undefined && one?.facts.resourceVersion === facts.resourceVersion) one.moved(there, offset)
     }
     for (const id of news.dropped) this.#segments.delete(id)
-    if (news.bookmark !== undefined) this.#bookmark = this.#templateOf(news.bookmark)
+    if (news.bookmark !== undefined) this.#bookmarks = this.#bookmarksAs(news.bookmark)
+    if (news.afterGap) this.history.addGap(this.#version, news.resourceVersion)
     this.#version = news.resourceVersion
+    this.#warnings = news.warnings
     this.#setFollowed(news.followed, nowMs)
     this.history.trim(nowMs)
     for (const waiting of this.#waiting) if (this.isAtLeast(waiting.version)) waiting.done(true)
+    for (const changed of this.followers) changed()
     for (const watcher of this.watchers) watcher.changed()
   }
 
   end(): void {
     this.#isGone = true
+    this.compressed.end()
     for (const { done } of this.#waiting) done(false)
     for (const watcher of [...this.watchers]) watcher.ended()
   }
@@ -195,6 +232,7 @@ export class CachedCollection {
     const key = objectKey(record.facts.namespace, record.facts.name)
     const before = this.#objects.get(key)
     const object = this.#put(record)
+    if (before !== undefined) this.compressed.forget(before)
     if (type === 'DELETED') {
       this.#objects.delete(key)
       this.#bytes -= object.bytes
@@ -205,6 +243,8 @@ export class CachedCollection {
 
   /** @param object undefined = it is gone @param was it has a place */
   #insert(key: string, object: CachedObject | undefined, was: boolean): void {
+    if (this.#isLent) this.#sorted = this.#sorted.slice()
+    this.#isLent = false
     const at = this.#indexOf(key)
     if (object === undefined) {
       if (was) this.#sorted.splice(at, 1)
@@ -224,24 +264,15 @@ export class CachedCollection {
     }
     for (const object of rest.values()) sorted.push(object)
     this.#sorted = sorted.sort((a, b) => compareKeys(a.key, b.key))
+    this.#isLent = false
   }
 
-  /** Index of the first whose key is not in front of this one. */
   #indexOf(key: string): number {
-    let low = 0
-    let high = this.#sorted.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (compareKeys(this.#sorted[middle]?.key ?? '', key) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
+    return indexOfKey({ objects: this.#sorted, from: 0, to: this.#sorted.length }, key)
   }
 
-  #templateOf(bookmark: Uint8Array | undefined): BookmarkTemplate {
+  #bookmarksAs(bookmark: Uint8Array | undefined): BookmarkMaker {
     const { kind, apiVersion } = this.list
-    const type = { kind: kind.replace(/List$/, ''), apiVersion }
-    const bytes = bookmark === undefined ? plainBookmark(type, this.form) : Buffer.from(bookmark)
-    return new BookmarkTemplate(bytes, this.form, this.#reader)
+    return bookmarkMaker(this.form, { kind: kind.replace(/List$/, ''), apiVersion }, bookmark)
   }
 }

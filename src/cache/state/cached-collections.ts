@@ -4,29 +4,45 @@ import type { Clock } from '../../kit/api/ports.ts'
 import {
   type CollectionId,
   type CollectionNews,
+  type CompressedRoom,
+  type CurrentState,
   collectionKey,
   type FreshnessQuestion,
 } from '../core/changes/collection.ts'
 import { CachedCollection } from './cached-collection.ts'
 
 const ASK_AGAIN_MS = 1_000
+/** How often the main thread is told that a collection is wanted: often enough for one that ends when it is not wanted for ten minutes. */
+const WANT_AGAIN_MS = 60_000
+/** One that is not there yet: the message may have been before the configuration. */
+const WANT_MISSING_MS = 1_000
 
 export class CachedCollections {
   readonly #collections = new Map<string, CachedCollection>()
   readonly #clock: Clock
-  readonly #ask: (question: FreshnessQuestion, ms: number) => Promise<string | undefined>
+  readonly #ask: (question: FreshnessQuestion, ms: number) => Promise<CurrentState | undefined>
   readonly #unknown: () => void
+  readonly #want: (id: CollectionId) => void
+  readonly #wantRoom: (wanted: CompressedRoom) => void
   #silentUntilMs = 0
+  /** When the main thread is told again: monotonic, by key, of those that it has been told of lately. */
+  readonly #wantedUntilMs = new Map<string, number>()
 
   /**
-   * @param ask resolves with a version that is current, after `ms` at most; undefined = that is not proved
+   * @param ask resolves with what is current, after `ms` at most; undefined = that is not proved
    * @param unknown something is missing: all are to be told again
+   * @param want a client asks for a collection that is kept only as long as it is wanted
+   * @param wantRoom clients get lists that could be kept compressed
    */
   constructor(
     clock: Clock,
-    ask: (question: FreshnessQuestion, ms: number) => Promise<string | undefined>,
+    ask: (question: FreshnessQuestion, ms: number) => Promise<CurrentState | undefined>,
     unknown: () => void,
+    want: (id: CollectionId) => void,
+    wantRoom: (wanted: CompressedRoom) => void,
   ) {
+    this.#want = want
+    this.#wantRoom = wantRoom
     this.#clock = clock
     this.#ask = ask
     this.#unknown = unknown
@@ -34,6 +50,33 @@ export class CachedCollections {
 
   get(id: CollectionId): CachedCollection | undefined {
     return this.#collections.get(collectionKey(id))
+  }
+
+  /** Whether `wanted` would tell the main thread now. */
+  isWantDue(id: CollectionId): boolean {
+    return this.#clock.monotonic() >= (this.#wantedUntilMs.get(collectionKey(id)) ?? 0)
+  }
+
+  /** A client that may read it asks for one that is kept only as long as it is wanted. */
+  wanted(id: CollectionId): void {
+    if (!this.isWantDue(id)) return
+    const key = collectionKey(id)
+    const nowMs = this.#clock.monotonic()
+    for (const [other, untilMs] of this.#wantedUntilMs) if (untilMs <= nowMs) this.#wantedUntilMs.delete(other)
+    const againMs = this.#collections.has(key) ? WANT_AGAIN_MS : WANT_MISSING_MS
+    this.#wantedUntilMs.set(key, nowMs + againMs)
+    this.#want(id)
+  }
+
+  /** A list of it is in use that could be kept compressed. */
+  askRoom({ id, compressed }: CachedCollection): void {
+    const bytes = compressed.toAsk()
+    if (bytes !== undefined) this.#wantRoom({ collection: id, bytes })
+  }
+
+  /** Collections that the main thread is not told of again for now. */
+  get wantedLately(): number {
+    return this.#wantedUntilMs.size
   }
 
   values(): Iterable<CachedCollection> {
@@ -57,15 +100,25 @@ export class CachedCollections {
         this.#end(key, known)
         this.#askAll()
         return
+      case 'room':
+        if (known?.epoch === news.epoch) known.compressed.allow(news.bytes)
+        return
       case 'gone':
         this.#end(key, known)
     }
   }
 
-  /** Whether the collection was current at some moment after this call. It then is in `collection.version` or a later one. */
-  async isCurrent(collection: CachedCollection, ms: number, atOnce: boolean): Promise<boolean> {
-    const version = await this.#ask({ collection: collection.id, atOnce }, ms)
-    return version !== undefined && !collection.isGone && collection.isAtLeast(version)
+  /** @returns the version, later than this call, whose state the collection is; undefined = that is not proved */
+  async currentVersion(
+    collection: CachedCollection,
+    ms: number,
+    of: Pick<FreshnessQuestion, 'atOnce' | 'whole'>,
+  ): Promise<string | undefined> {
+    const proved = await this.#ask({ collection: collection.id, ...of }, ms)
+    if (proved === undefined || collection.isGone) return undefined
+    if (collection.isAtLeast(proved.current)) return collection.version
+    // Nothing has come since: otherwise it would be the state of neither version.
+    return collection.version === proved.known ? proved.current : undefined
   }
 
   /** Once in a while: the answer is long, and all threads get it. */

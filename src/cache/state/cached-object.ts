@@ -1,20 +1,20 @@
 // An object in a gateway thread: what is selected by, and where its bytes are in memory that all threads share.
 
-import type { JsonObjectBytes } from '../core/bytes/answers.ts'
-import type { ObjectFacts } from '../core/bytes/object-facts.ts'
+import type { KeptObject } from '../core/bytes/answer-form.ts'
+import type { KeptFacts } from '../core/bytes/read-encoding.ts'
 
-export class CachedObject implements JsonObjectBytes {
+export class CachedObject implements KeptObject {
   /** namespace/name */
   readonly key: string
-  readonly facts: ObjectFacts
-  #segment: Buffer
+  readonly facts: KeptFacts
+  #memory: Buffer
   #offset: number
   readonly #length: number
 
-  constructor(key: string, facts: ObjectFacts, segment: Buffer, offset: number, length: number) {
+  constructor(key: string, facts: KeptFacts, segment: Buffer, offset: number, length: number) {
     this.key = key
     this.facts = facts
-    this.#segment = segment
+    this.#memory = segment
     this.#offset = offset
     this.#length = length
   }
@@ -23,13 +23,21 @@ export class CachedObject implements JsonObjectBytes {
     return this.#length
   }
 
+  get memory(): Buffer {
+    return this.#memory
+  }
+
+  get offset(): number {
+    return this.#offset
+  }
+
   /** A view, as a watch has it. */
-  get json(): Buffer {
-    return this.#segment.subarray(this.#offset, this.#offset + this.#length)
+  get content(): Buffer {
+    return this.#memory.subarray(this.#offset, this.#offset + this.#length)
   }
 
   moved(segment: Buffer, offset: number): void {
-    this.#segment = segment
+    this.#memory = segment
     this.#offset = offset
   }
 }

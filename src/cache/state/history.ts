@@ -1,21 +1,23 @@
 // What has happened in a collection lately, for watches that begin in the past and for those that are a little behind.
 
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
-import { atVersion, type EventType, eventLine } from '../core/bytes/answers.ts'
+import type { AnswerForm, ObjectBytes } from '../core/bytes/answer-form.ts'
+import { objectAtVersion } from '../core/bytes/object-at-version.ts'
 import type { CachedObject } from './cached-object.ts'
+import { RecentChanges } from './recent-changes.ts'
 
-/** As long as kube-apiserver keeps it at least. */
-export const HISTORY_MS = 75_000
-export const HISTORY_BYTES: number = 8 * 1024 * 1024
+/** How a change is told. LEFT: it has left the selection. */
+export type Told = 'ADDED' | 'MODIFIED' | 'DELETED' | 'LEFT'
 
-/** One change. Its lines exist once, for all watches that get them. */
+/** One change. What is sent of it exists once in each form, for all watches that get it. */
 export class CachedChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly object: CachedObject
   /** What it was before; undefined = it was not. */
   readonly before: CachedObject | undefined
   readonly atMs: number
-  readonly #lines: Partial<Record<EventType | 'LEFT', Buffer>> = {}
+  #events: Partial<Record<`${AnswerForm['name']} ${Told}`, Buffer>> = {}
+  #madeBytes = 0
 
   constructor(type: CachedChange['type'], object: CachedObject, before: CachedObject | undefined, atMs: number) {
     this.type = type
@@ -32,98 +34,94 @@ export class CachedChange {
     return this.object.bytes + (this.before?.bytes ?? 0)
   }
 
+  /** Bytes of the events that have been made. */
+  get madeBytes(): number {
+    return this.#madeBytes
+  }
+
+  /** Its events are made again when a watch needs them. */
+  forgetEvents(): void {
+    this.#events = {}
+    this.#madeBytes = 0
+  }
+
   /**
    * What a watch of those that `selects` names gets of it (apiserver/pkg/storage/cacher/cache_watcher.go convertToWatchEvent): what leaves its
    * selection is deleted, and shown as it was before.
    */
-  lineFor(selects: (object: CachedObject) => boolean): Buffer | undefined {
+  eventFor(selects: (object: CachedObject) => boolean, form: AnswerForm): Buffer | undefined {
+    const told = this.toldTo(selects)
+    return told && this.#event(told, form)
+  }
+
+  /** undefined = it is none of those that `selects` names, and was not. */
+  toldTo(selects: (object: CachedObject) => boolean): Told | undefined {
     const { type, object, before } = this
     const was = before !== undefined && selects(before)
-    if (type === 'DELETED') return was ? this.#line('DELETED') : undefined
-    const is = selects(object)
-    if (is) return this.#line(was ? 'MODIFIED' : 'ADDED')
-    return was ? this.#left(before) : undefined
+    if (type === 'DELETED') return was ? 'DELETED' : undefined
+    if (selects(object)) return was ? 'MODIFIED' : 'ADDED'
+    return was ? 'LEFT' : undefined
   }
 
-  #line(type: 'ADDED' | 'MODIFIED' | 'DELETED'): Buffer {
-    this.#lines[type] ??= eventLine(type, this.object.json)
-    return this.#lines[type]
+  #event(told: Told, form: AnswerForm): Buffer {
+    const key = `${form.name} ${told}` as const
+    const known = this.#events[key]
+    if (known !== undefined) return known
+    const made = Buffer.concat(told === 'LEFT' ? form.event('DELETED', this.#left()) : form.event(told, this.object))
+    this.#events[key] = made
+    this.#madeBytes += made.length
+    return made
   }
 
-  #left(before: CachedObject): Buffer {
-    this.#lines.LEFT ??= eventLine('DELETED', atVersion(before, this.resourceVersion).json)
-    return this.#lines.LEFT
+  #left(): ObjectBytes {
+    return objectAtVersion(this.before ?? this.object, this.resourceVersion)
   }
 }
 
-export class History {
-  readonly #changes: CachedChange[] = []
-  /** Index of the first change that is still there. */
-  #first = 0
-  #bytes = 0
+export class History extends RecentChanges<CachedChange> {
   /** All later changes are there. */
   #since: string
+  /** Not all changes between these two versions are known; undefined = there are none such. Of two gaps what is between them counts, too. */
+  #gap: { readonly from: string; readonly to: string } | undefined
 
   constructor(since: string) {
+    super()
     this.#since = since
   }
 
-  /** Index behind the last change. */
-  get end(): number {
-    return this.#first + this.#changes.length
-  }
-
   add(change: CachedChange): void {
-    this.#changes.push(change)
-    this.#bytes += change.bytes
-    this.#trim(change.atMs)
+    this.push(change)
+    this.trim(change.atMs)
   }
 
   trim(nowMs: number): void {
-    this.#trim(nowMs)
+    const last = this.forgetOld(nowMs).at(-1)
+    if (last === undefined) return
+    this.#since = last.resourceVersion
+    if (this.#gap !== undefined && (compareResourceVersions(this.#since, this.#gap.to) ?? 0) >= 0) this.#gap = undefined
   }
 
-  /** undefined = it is gone. */
-  at(index: number): CachedChange | undefined {
-    return this.#changes[index - this.#first]
+  /** Between these versions more may have come and gone than the changes that are there tell of. */
+  addGap(from: string, to: string): void {
+    this.#gap = { from: this.#gap?.from ?? from, to }
   }
 
-  has(index: number): boolean {
-    return index >= this.#first
+  /** Whether the state at this version may have had something of which the changes behind it do not tell. */
+  isInGap(version: string): boolean {
+    if (this.#gap === undefined) return false
+    const { from, to } = this.#gap
+    return (compareResourceVersions(version, from) ?? 0) > 0 && (compareResourceVersions(version, to) ?? 0) < 0
   }
 
   /** Index of the first change behind `version`; undefined = some are gone. */
   behind(version: string): number | undefined {
     const order = compareResourceVersions(version, this.#since)
-    if (order === undefined || order < 0) return undefined
-    let low = 0
-    let high = this.#changes.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((compareResourceVersions(this.#changes[middle]?.resourceVersion ?? '', version) ?? 1) > 0) high = middle
-      else low = middle + 1
-    }
-    return this.#first + low
+    if (order === undefined || order < 0 || this.isInGap(version)) return undefined
+    return this.behindKnown(({ resourceVersion }) => (compareResourceVersions(resourceVersion, version) ?? 1) <= 0)
   }
 
-  /** Bytes of the changes from this index on. */
-  bytesFrom(index: number, most: number): number {
-    let bytes = 0
-    for (let at = Math.max(0, index - this.#first); at < this.#changes.length && bytes <= most; at++)
-      bytes += this.#changes[at]?.object.bytes ?? 0
-    return bytes
-  }
-
-  #trim(nowMs: number): void {
-    let count = 0
-    for (const change of this.#changes) {
-      if (this.#bytes <= HISTORY_BYTES && nowMs - change.atMs <= HISTORY_MS) break
-      this.#bytes -= change.bytes
-      this.#since = change.resourceVersion
-      count++
-    }
-    if (count === 0) return
-    this.#changes.splice(0, count)
-    this.#first += count
+  /** What a watch gets of a change. */
+  eventOf(change: CachedChange, selects: (object: CachedObject) => boolean, form: AnswerForm): Buffer | undefined {
+    return this.made(change, () => change.eventFor(selects, form))
   }
 }

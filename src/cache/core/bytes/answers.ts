@@ -1,8 +1,9 @@
 // Answers in JSON, made of the bytes of objects and what stands around them: byte by byte what kube-apiserver writes.
 
-import type { JsonForm, TypeMeta } from './json-form.ts'
+import { declaredMetadata } from './declared-metadata.ts'
 import { malformed } from './malformed.ts'
 import { type ByteRange, type FactsReader, INITIAL_EVENTS_END, type ObjectFacts } from './object-facts.ts'
+import type { JsonForm, TypeMeta } from './object-form.ts'
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
@@ -22,6 +23,12 @@ export interface JsonObjectBytes {
   readonly facts: ObjectFacts
 }
 
+export const PARTIAL: TypeMeta = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' }
+export const PARTIAL_LIST: TypeMeta = { ...PARTIAL, kind: 'PartialObjectMetadataList' }
+const PARTIAL_TEXT = `${typeText(PARTIAL)},"metadata":`
+/** What stands around the metadata of an object that has nothing else. */
+export const PARTIAL_HEAD: Buffer = Buffer.from(PARTIAL_TEXT)
+export const PARTIAL_END: Buffer = Buffer.from('}')
 const NEWLINE = Buffer.from('\n')
 
 /** @param list its own kind and apiVersion: PodList, v1 */
@@ -36,13 +43,30 @@ export function listFrame(list: TypeMeta, resourceVersion: string, form: JsonFor
 }
 
 /**
- * A view of the object. What is kept for a list that is declared has to be declared too: `bare` is not 0.
+ * How much of an object a list leaves out in front. What is kept for a list that is declared has to be declared too: `bare` is not 0.
  * @throws {MalformedError} if it is not
  */
-export function listItem(json: Buffer, { bare }: ObjectFacts, form: JsonForm): Buffer {
-  if (form === 'sorted') return json
+export function leftOut({ bare }: ObjectFacts, form: JsonForm): number {
+  if (form === 'sorted') return 0
   if (bare === 0) throw malformed('an object does not begin with its kind and apiVersion')
-  return json.subarray(bare)
+  return bare
+}
+
+/** An item of a list: a view of the object. @throws {MalformedError} as `leftOut` */
+export function listItem(json: Buffer, facts: ObjectFacts, form: JsonForm): Buffer {
+  return json.subarray(leftOut(facts, form))
+}
+
+/** The metadata alone; a view of the object, if it has the form that it needs. */
+export function partialMetadata(json: Buffer, { metadata }: { metadata: ByteRange }, form: JsonForm): Buffer {
+  return form === 'declared' ? json.subarray(metadata.start, metadata.end) : declaredMetadata(json, metadata)
+}
+
+/** PartialObjectMetadataList; its items are `partialMetadata`. */
+export function partialListFrame(resourceVersion: string): ListFrame {
+  const head = `${typeText(PARTIAL_LIST)},"metadata":{"resourceVersion":${JSON.stringify(resourceVersion)}},"items":`
+  // Go writes an empty list as null where it was never made.
+  return { ...frame(`${head}[`, PARTIAL_TEXT, `},${PARTIAL_TEXT}`, '}]}\n'), empty: Buffer.from(`${head}null}\n`) }
 }
 
 /** The answer to a GET. */
@@ -52,14 +76,25 @@ export function objectBody(json: Buffer): Buffer {
 
 /** What stands around the object in one line of a watch. */
 export function eventHead(type: EventType): Buffer {
-  return Buffer.from(`{"type":"${type}","object":`)
+  return EVENT_HEADS[type]
 }
 
 export const EVENT_END: Buffer = Buffer.from('}\n')
 
-/** One line of a watch. */
-export function eventLine(type: EventType, json: Buffer): Buffer {
-  return Buffer.concat([eventHead(type), json, EVENT_END])
+/** The same where the object has only metadata. */
+export function partialEventHead(type: EventType): Buffer {
+  return PARTIAL_EVENT_HEADS[type]
+}
+
+export const PARTIAL_EVENT_END: Buffer = Buffer.concat([PARTIAL_END, EVENT_END])
+
+const EVENT_HEADS = headsOf('')
+const PARTIAL_EVENT_HEADS = headsOf(PARTIAL_TEXT)
+
+function headsOf(more: string): Readonly<Record<EventType, Buffer>> {
+  const headOf = (type: EventType): Buffer => Buffer.from(`{"type":"${type}","object":${more}`)
+  const [ADDED, MODIFIED, DELETED] = [headOf('ADDED'), headOf('MODIFIED'), headOf('DELETED')]
+  return { ADDED, MODIFIED, DELETED, BOOKMARK: headOf('BOOKMARK'), ERROR: headOf('ERROR') }
 }
 
 /** The object with another resourceVersion: who watches a selection that it leaves gets its last state in that, with the version of the change. */

@@ -8,3 +8,13 @@ export class MalformedError extends Error {
 export function malformed(reason: string): MalformedError {
   return new MalformedError(reason)
 }
+
+/** undefined = it cannot be written: what upstream sent is malformed, or says something for which the form has no words. */
+export function writable<T>(write: () => T): T | undefined {
+  try {
+    return write()
+  } catch (error) {
+    if (error instanceof MalformedError) return undefined
+    throw error
+  }
+}

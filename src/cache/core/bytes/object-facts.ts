@@ -140,6 +140,7 @@ export class FactsReader {
     const kind = this.#text(json, KIND)
     const apiVersion = this.#text(json, API_VERSION)
     if (kind === '' || apiVersion === '') throw malformed('an object has no kind or apiVersion')
+    this.#checkAnnotations(json)
     return {
       kind,
       apiVersion,
@@ -153,6 +154,12 @@ export class FactsReader {
       version: this.#range(VERSION),
       bare: this.#bare(json),
     }
+  }
+
+  /** Nothing is read of them; but a federated cluster adds one of its own, and must not find out in the middle of an answer that it cannot. */
+  #checkAnnotations(json: Buffer): void {
+    const { start, end } = this.#range(ANNOTATIONS)
+    if (end > 0 && json[start] !== OPEN_MAP && !isNull(json, start)) throw malformed('annotations are not a map')
   }
 
   /** The facts of a bookmark, which has no name. @throws {MalformedError} */

@@ -1,8 +1,8 @@
 // Takes the objects out of the body of a LIST while it arrives: a list may be of any size, and is never held as a whole.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
-import type { JsonForm } from './json-form.ts'
 import { malformed } from './malformed.ts'
+import type { JsonForm } from './object-form.ts'
 import {
   BACKSLASH,
   CLOSE_LIST,

@@ -1,9 +1,10 @@
 // What the main thread keeps of a cluster and what it tells the gateway threads of it: plain data that can be posted.
 
-import type { JsonForm, TypeMeta } from '../bytes/json-form.ts'
-import type { ObjectFacts } from '../bytes/object-facts.ts'
+import type { WireEncoding } from '../../../kube/api/object-client.ts'
+import type { ObjectForm, TypeMeta } from '../bytes/object-form.ts'
+import type { KeptFacts } from '../bytes/read-encoding.ts'
 
-/** A resource of a cluster, in all namespaces or in one. */
+/** A resource of a cluster, in all namespaces or in one, in one encoding. */
 export interface CollectionId {
   readonly cluster: string
   /** '' = the core group. */
@@ -12,6 +13,7 @@ export interface CollectionId {
   readonly resource: string
   /** '' = all. */
   readonly namespace: string
+  readonly encoding: WireEncoding
 }
 
 /** Shared memory with the bytes of objects. Written by the main thread only, and where records of it point never again. */
@@ -20,9 +22,9 @@ export interface Segment {
   readonly memory: SharedArrayBuffer
 }
 
-/** An object, and where its JSON is, as a watch has it. */
+/** An object, and where its bytes are, as a watch has them. */
 export interface ObjectRecord {
-  readonly facts: ObjectFacts
+  readonly facts: KeptFacts
   readonly segment: number
   readonly offset: number
   readonly length: number
@@ -44,13 +46,15 @@ export interface CollectionReset {
   readonly number: number
   /** Type of the list: PodList, v1. */
   readonly list: TypeMeta
-  readonly form: JsonForm
+  readonly form: ObjectForm
   readonly resourceVersion: string
   /** The object of upstream's last bookmark; undefined = there was none. */
   readonly bookmark: Uint8Array | undefined
   readonly segments: readonly Segment[]
   readonly objects: readonly ObjectRecord[]
   readonly followed: boolean
+  /** Warning header fields that the cluster's answers have. */
+  readonly warnings: readonly string[]
 }
 
 /** What has changed since message `number` - 1. */
@@ -70,6 +74,15 @@ export interface CollectionUpdate {
   readonly bookmark: Uint8Array | undefined
   /** Whether the cluster can be followed. */
   readonly followed: boolean
+  readonly warnings: readonly string[]
+  /** The changes are the difference to a list: between the version before and this one more may have come and gone. */
+  readonly afterGap: boolean
+}
+
+/** How much of its lists each thread may keep compressed. */
+export interface CollectionRoom extends CompressedRoom {
+  readonly type: 'room'
+  readonly epoch: number
 }
 
 /** It is not kept any more. */
@@ -78,17 +91,31 @@ export interface CollectionGone {
   readonly collection: CollectionId
 }
 
-export type CollectionNews = CollectionReset | CollectionUpdate | CollectionGone
+export type CollectionNews = CollectionReset | CollectionUpdate | CollectionRoom | CollectionGone
+
+/** Memory for compressed lists, of one thread. */
+export interface CompressedRoom {
+  readonly collection: CollectionId
+  readonly bytes: number
+}
 
 /** From a gateway thread: up to which version is what is known current? */
 export interface FreshnessQuestion {
   readonly collection: CollectionId
   /** The list is small: an answer that takes a second is of no use. */
   readonly atOnce: boolean
+  /** It is of all objects: a list of the cluster's for several of these takes less of it than one for each. */
+  readonly whole: boolean
 }
 
-export function collectionKey({ cluster, group, version, resource, namespace }: CollectionId): string {
-  return `${cluster}/${group}/${version}/${resource}/${namespace}`
+/** What was known at version `known` was the state of the cluster at `current`, the same or a later one. */
+export interface CurrentState {
+  readonly known: string
+  readonly current: string
+}
+
+export function collectionKey({ cluster, group, version, resource, namespace, encoding }: CollectionId): string {
+  return `${cluster}/${group}/${version}/${resource}/${namespace}/${encoding}`
 }
 
 /** `pods`, `deployments.apps`: for people and metrics. */

@@ -14,27 +14,24 @@ function things(all: Readonly<Record<string, readonly [uid: string, version: num
   )
 }
 
-function told(before: Map<string, Thing>, after: Map<string, Thing>, version: number): readonly string[] {
-  return differenceOf(before, after, String(version)).map((one) => `${one.type} ${one.key} ${one.resourceVersion}`)
+function told(before: Map<string, Thing>, after: Map<string, Thing>, known: number): readonly string[] {
+  return differenceOf(before, after, String(known)).map((one) => `${one.type} ${one.key} ${one.resourceVersion}`)
 }
 
 test('nothing has happened', () => {
   const all = things({ a: ['1', 5], b: ['2', 7] })
-  assert.deepEqual(told(all, all, 20), [])
+  assert.deepEqual(told(all, all, 10), [])
 })
 
-test('changes come in the order of their versions, deletions last, each with a version of its own', () => {
+test('changes come in the order of their versions, deletions first, each with a version of its own', () => {
   const before = things({ a: ['1', 5], b: ['2', 6], c: ['3', 7], d: ['4', 8] })
   const after = things({ a: ['1', 19], e: ['5', 12], d: ['4', 8] })
-  assert.deepEqual(
-    told(before, after, 20),
-    ['ADDED e 12', 'MODIFIED a 19', 'DELETED c 18', 'DELETED b 20'].sort(byVersion),
-  )
+  assert.deepEqual(told(before, after, 10), ['DELETED b 11', 'ADDED e 12', 'DELETED c 13', 'MODIFIED a 19'])
 })
 
 test('another object of the same name is a deletion and an addition', () => {
   const before = things({ a: ['1', 5] })
-  assert.deepEqual(told(before, things({ a: ['2', 15], b: ['3', 14] }), 20), [
+  assert.deepEqual(told(before, things({ a: ['2', 15], b: ['3', 14] }), 10), [
     'DELETED a 13',
     'ADDED b 14',
     'ADDED a 15',
@@ -45,7 +42,7 @@ test('any number of objects that were replaced one after the other takes a numbe
   const count = 50_000
   const all = (uid: string, from: number): Map<string, Thing> =>
     things(Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, [`${uid}${at}`, from + at]])))
-  const changes = differenceOf(all('a', 1), all('b', 1_000_000), '2000000')
+  const changes = differenceOf(all('a', 1), all('b', 1_000_000), '500000')
   const versions = changes.map(({ resourceVersion }) => Number(resourceVersion))
   assert.equal(new Set(versions).size, 2 * count)
   assert.deepEqual(
@@ -70,7 +67,7 @@ test('whoever resumes between any two changes ends with the list', () => {
       )
   fc.assert(
     fc.property(state(100), state(200), fc.nat(20), (before, after, resumeAt) => {
-      const changes = differenceOf(before, after, '300')
+      const changes = differenceOf(before, after, '150')
       const versions = changes.map(({ resourceVersion }) => resourceVersion)
       assert.equal(new Set(versions).size, versions.length)
       // A client that was cut off behind the change `resumeAt`, and goes on with all that are newer.
@@ -91,7 +88,3 @@ test('whoever resumes between any two changes ends with the list', () => {
     }),
   )
 })
-
-function byVersion(a: string, b: string): number {
-  return Number(a.split(' ')[2]) - Number(b.split(' ')[2])
-}

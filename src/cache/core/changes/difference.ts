@@ -1,5 +1,6 @@
 // What has happened between what was known and a new list, as the changes of a watch: sorted by resourceVersion, each with one of its own, so
-// that a client that resumes between two of them misses none.
+// that a client that resumes between two of them misses none. Deletions have the first versions that are possible: from there on a cluster, too, tells
+// what such a client lacks.
 
 import { compareResourceVersions } from '../../../kube/core/objects/resource-version.ts'
 
@@ -18,12 +19,12 @@ export interface ListedChange<T> {
 
 /**
  * @param listed the new objects
- * @param listVersion of the list; newer than all known and listed objects
+ * @param knownVersion of what was known; older than all changes
  */
 export function differenceOf<T extends Versioned>(
   known: ReadonlyMap<string, T>,
   listed: ReadonlyMap<string, T>,
-  listVersion: string,
+  knownVersion: string,
 ): readonly ListedChange<T>[] {
   const changes: ListedChange<T>[] = []
   const replaced: [key: string, before: T, after: T][] = []
@@ -43,11 +44,11 @@ export function differenceOf<T extends Versioned>(
     changes.push({ type: 'DELETED', key, resourceVersion: between, object: before })
     changes.push({ type: 'ADDED', key, resourceVersion, object })
   }
-  let last = BigInt(listVersion)
+  let last = BigInt(knownVersion)
   for (const [key, object] of known) {
     if (listed.has(key)) continue
-    // Each took a version of its own, which is not known; the newest that are possible.
-    last = versions.takeUpTo(last)
+    // Each took a version of its own, which is not known.
+    last = versions.takeBehind(last)
     changes.push({ type: 'DELETED', key, resourceVersion: String(last), object })
   }
   return changes.sort((a, b) => compareResourceVersions(a.resourceVersion, b.resourceVersion) ?? 0)
@@ -60,6 +61,14 @@ class UnusedVersions {
 
   use(version: bigint): void {
     this.#lower.set(String(version), version - 1n)
+  }
+
+  /** The oldest behind this one, which is not older than the last time; it is used from now on. */
+  takeBehind(version: bigint): bigint {
+    let next = version + 1n
+    while (this.#lower.has(String(next))) next++
+    this.use(next)
+    return next
   }
 
   /** The newest, from this one down; it is used from now on. */

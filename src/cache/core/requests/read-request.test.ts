@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseRequestInfo } from '../../../gateway/core/request/request-info.ts'
-import { type ReadHead, type ReadRequest, readRequestOf } from './read-request.ts'
+import { type ReadRequest, readRequestOf } from './read-request.ts'
 
-const JSON_HEAD: ReadHead = { method: 'GET', accept: 'application/json, */*', userAgent: 'kubectl/v1.36' }
-
-function read(target: string, head: Partial<ReadHead> = {}): ReadRequest | string {
-  const all = { ...JSON_HEAD, ...head }
-  const info = parseRequestInfo(all.method, target)
+function read(target: string, method = 'GET'): ReadRequest | string {
+  const info = parseRequestInfo(method, target)
   assert.ok(!('failure' in info), target)
-  return readRequestOf(info, target, all)
+  return readRequestOf(info, method, target)
 }
 
 const ALL = { labelSelector: '', fieldSelector: '' }
@@ -33,6 +30,13 @@ test('reads that may be answered', () => {
       '/api/v1/pods?watch=true&resourceVersion=7&timeoutSeconds=5&allowWatchBookmarks=true',
       { kind: 'watch', initial: undefined, after: '7', bookmarks: true, timeoutSeconds: 5, ...ALL },
     ],
+    // As client-go sends it, whose clients have their timeoutSeconds as timeout too.
+    [
+      '/api/v1/pods?allowWatchBookmarks=true&resourceVersion=7&timeout=7m29s&timeoutSeconds=449&watch=true',
+      { kind: 'watch', initial: undefined, after: '7', bookmarks: true, timeoutSeconds: 449, ...ALL },
+    ],
+    ['/api/v1/pods?resourceVersion=0&timeout=32s', { kind: 'list', freshness: 'any', ...ALL }],
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0&timeout=1m0s', { kind: 'get', freshness: 'any' }],
     [
       '/api/v1/pods?watch=1',
       { kind: 'watch', initial: 'consistent', after: '', bookmarks: false, timeoutSeconds: 0, ...ALL },
@@ -41,16 +45,33 @@ test('reads that may be answered', () => {
       '/api/v1/pods?watch=1&resourceVersion=9&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
       { kind: 'watch', initial: { notOlderThan: '9' }, after: '', bookmarks: false, timeoutSeconds: 0, ...ALL },
     ],
+    [
+      '/api/v1/pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeout=5m12s&timeoutSeconds=312&watch=true',
+      { kind: 'watch', initial: 'consistent', after: '', bookmarks: true, timeoutSeconds: 312, ...ALL },
+    ],
+    [
+      '/api/v1/pods?watch=1&resourceVersion=7&timeout=any',
+      { kind: 'watch', initial: undefined, after: '7', bookmarks: false, timeoutSeconds: 0, ...ALL },
+    ],
+    ...['', '5s', '1m0s', '1h', '1h1m1s'].map(
+      (timeout) =>
+        [`/api/v1/pods?resourceVersion=0&timeout=${timeout}`, { kind: 'list', freshness: 'any', ...ALL }] as const,
+    ),
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0&timeout=32s', { kind: 'get', freshness: 'any' }],
   ]
   for (const [target, expected] of rows) assert.deepEqual(read(target), expected, target)
 })
 
 test('all others are forwarded, and why', () => {
-  const rows: readonly (readonly [string, string, Partial<ReadHead>?])[] = [
+  const rows: readonly (readonly [string, string, string?])[] = [
     ['/api/v1/namespaces/a/pods/x', 'consistent'],
     ['/api/v1/namespaces/a/pods/x?resourceVersion=0&pretty=true', 'parameters'],
     ['/api/v1/namespaces/a/pods/x/status?resourceVersion=0', 'parameters'],
     ['/api/v1/namespaces/a/pods/x?resourceVersion=0&watch=1', 'parameters'],
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0&timeout=x', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0&timeout=1s', 'parameters'],
+    ['/api/v1/namespaces/./pods?resourceVersion=0', 'parameters'],
+    ['/api/v1/namespaces/../pods?resourceVersion=0', 'parameters'],
     ['/api/v1/pods?limit=5', 'pages'],
     ['/api/v1/pods?resourceVersion=5&limit=5', 'pages'],
     ['/api/v1/pods?continue=abc', 'pages'],
@@ -89,22 +110,11 @@ test('all others are forwarded, and why', () => {
     ['/api/v1/pods?watch=1&timeoutSeconds=x', 'parameters'],
     ['/api/v1/pods?watch=1&allowWatchBookmarks=yes', 'parameters'],
     ['/api/v1/pods?watch=1&limit=5', 'parameters'],
-    ['/api/v1/pods?resourceVersion=0', 'parameters', { method: 'HEAD' }],
-    [
-      '/api/v1/pods?resourceVersion=0',
-      'encoding',
-      { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json' },
-    ],
-    ['/api/v1/pods?resourceVersion=0', 'encoding', { accept: 'application/vnd.kubernetes.protobuf,application/json' }],
-    ['/api/v1/pods?resourceVersion=0', 'encoding', { accept: 'application/json;q=0.5,application/yaml' }],
-    [
-      '/api/v1/pods?resourceVersion=0',
-      'encoding',
-      { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' },
-    ],
-    ['/api/v1/pods?resourceVersion=0', 'encoding', { userAgent: 'curl/8.1' }],
-    ['/api/v1/pods?resourceVersion=0', 'encoding', { userAgent: 'Mozilla/5.0 (X11)' }],
+    ...['1s', '4s', '0s', '4500ms', '10', 'x', '-5s', '1.5h', '5s1m', '99999s'].map(
+      (timeout) => [`/api/v1/pods?resourceVersion=0&timeout=${timeout}`, 'parameters'] as const,
+    ),
+    ['/api/v1/namespaces/a/pods/x?resourceVersion=0&timeout=1s', 'parameters'],
+    ['/api/v1/pods?resourceVersion=0', 'parameters', 'HEAD'],
   ]
-  for (const [target, reason, head] of rows)
-    assert.equal(read(target, head), reason, `${target} ${JSON.stringify(head ?? {})}`)
+  for (const [target, reason, method] of rows) assert.equal(read(target, method), reason, target)
 })

@@ -11,7 +11,7 @@ export type PassReason =
   /** Pages, or a version that must match exactly. */
   | 'pages'
   | 'exact'
-  /** A table, another encoding, or JSON for people. */
+  /** A table, an encoding that is not kept, or JSON for people. */
   | 'encoding'
   /** Parameters that are unknown, doubled or malformed. */
   | 'parameters'
@@ -67,36 +67,33 @@ export interface WatchRead extends Selected {
 
 export type ReadRequest = GetRead | ListRead | WatchRead
 
-export interface ReadHead {
-  readonly method: string
-  readonly accept: string
-  readonly userAgent: string
-}
-
-const GET_OPTIONS: ReadonlySet<string> = new Set(['resourceVersion'])
+const GET_OPTIONS: ReadonlySet<string> = new Set(['resourceVersion', 'timeout'])
 const LIST_OPTIONS: ReadonlySet<string> = new Set([
   ...['resourceVersion', 'resourceVersionMatch', 'labelSelector', 'fieldSelector', 'limit', 'timeoutSeconds', 'watch'],
-  ...['allowWatchBookmarks'],
+  ...['allowWatchBookmarks', 'timeout'],
 ])
 const WATCH_OPTIONS: ReadonlySet<string> = new Set([
   ...['resourceVersion', 'resourceVersionMatch', 'labelSelector', 'fieldSelector', 'timeoutSeconds', 'watch'],
-  ...['allowWatchBookmarks', 'sendInitialEvents'],
+  ...['allowWatchBookmarks', 'sendInitialEvents', 'timeout'],
 ])
 /** kube-apiserver reads versions as uint64; more digits are left to it. */
 const VERSION = /^[1-9][0-9]{0,17}$/
 const COUNT = /^[0-9]{1,9}$/
-/** They get indented JSON (apiserver/pkg/endpoints/handlers/negotiation). */
-const PRETTY_AGENTS = ['curl', 'Wget', 'Mozilla/5.0']
+/** As Go writes whole seconds. */
+const DURATION = /^(?:([0-9]{1,4})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,4})s)?$/
+/** An answer may be waited for: up to three seconds. */
+const LEAST_TIMEOUT_SECONDS = 5
 
 /** @param target raw, without a prefix for the cluster */
-export function readRequestOf(info: RequestInfo, target: string, head: ReadHead): ReadRequest | PassReason {
+export function readRequestOf(info: RequestInfo, method: string, target: string): ReadRequest | PassReason {
   const queryAt = target.indexOf('?')
   const path = queryAt < 0 ? target : target.slice(0, queryAt)
   // The core group has no other path than /api: `/apis//v1/pods` is none that kube-apiserver knows.
   if ((info.apiPrefix === 'api') !== (info.apiGroup === '')) return 'parameters'
-  if (head.method !== 'GET' || info.subresource !== '' || path !== pathOf(info)) return 'parameters'
-  if (!isPlainJson(head)) return 'encoding'
-  const options = optionsOf(queryAt < 0 ? '' : target.slice(queryAt + 1))
+  if (method !== 'GET' || info.subresource !== '' || path !== pathOf(info)) return 'parameters'
+  // No key in etcd: the lists of these namespaces fail.
+  if (info.namespace === '.' || info.namespace === '..') return 'parameters'
+  const options = queryOptionsOf(queryAt < 0 ? '' : target.slice(queryAt + 1))
   if (options === undefined) return 'parameters'
   switch (info.verb) {
     case 'get':
@@ -111,7 +108,7 @@ export function readRequestOf(info: RequestInfo, target: string, head: ReadHead)
 }
 
 function getRequest(options: ReadonlyMap<string, string>): GetRead | PassReason {
-  if (hasOthers(options, GET_OPTIONS)) return 'parameters'
+  if (hasOthers(options, GET_OPTIONS) || !leavesTime(options)) return 'parameters'
   const freshness = freshnessOf(options)
   if (freshness === undefined) return 'parameters'
   return freshness === 'consistent' ? 'consistent' : { kind: 'get', freshness }
@@ -119,7 +116,7 @@ function getRequest(options: ReadonlyMap<string, string>): GetRead | PassReason 
 
 function listRequest(options: ReadonlyMap<string, string>): ListRead | PassReason {
   if (options.has('continue')) return 'pages'
-  if (hasOthers(options, LIST_OPTIONS)) return 'parameters'
+  if (hasOthers(options, LIST_OPTIONS) || !leavesTime(options)) return 'parameters'
   const freshness = freshnessOf(options)
   if (freshness === undefined) return 'parameters'
   const match = options.get('resourceVersionMatch') ?? ''
@@ -150,6 +147,16 @@ function watchRequest(options: ReadonlyMap<string, string>): WatchRead | PassRea
   }
   if (sends === undefined || match !== 'NotOlderThan' || flagOf(sends) !== true) return 'parameters'
   return { ...common, initial: freshness, after: '' }
+}
+
+/**
+ * Typed clients of client-go say in `timeout`, too, how long a list or watch may take. kube-apiserver ends a list then, and does not look at it for a
+ * watch (apiserver/pkg/endpoints/filters/request_deadline.go).
+ */
+function leavesTime(options: ReadonlyMap<string, string>): boolean {
+  const [matched, hours = '0', minutes = '0', seconds = '0'] = DURATION.exec(options.get('timeout') ?? '') ?? []
+  if (matched === undefined) return false
+  return matched === '' || Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds) >= LEAST_TIMEOUT_SECONDS
 }
 
 /** undefined = malformed. */
@@ -185,7 +192,7 @@ function flagOf(value: string | undefined): boolean | undefined {
 }
 
 /** undefined = doubled, or not decodable: Go drops such pairs, or takes the first. */
-function optionsOf(query: string): ReadonlyMap<string, string> | undefined {
+export function queryOptionsOf(query: string): ReadonlyMap<string, string> | undefined {
   const options = new Map<string, string>()
   if (query === '') return options
   if (query.includes(';')) return undefined
@@ -211,12 +218,4 @@ function pathOf({ apiPrefix, apiGroup, apiVersion, namespace, resource, name, ve
 /** Their own requests have their name for a namespace. */
 export function isNamespaces(group: string, resource: string): boolean {
   return group === '' && resource === 'namespaces'
-}
-
-/** The first that is named is the one that kube-apiserver takes, if it has it; weights are rare. */
-function isPlainJson({ accept, userAgent }: ReadHead): boolean {
-  if (PRETTY_AGENTS.some((agent) => userAgent.startsWith(agent))) return false
-  const [first = ''] = accept.split(',', 1)
-  const type = first.trim()
-  return !accept.includes('q=') && (type === '' || type === '*/*' || type === 'application/json')
 }
