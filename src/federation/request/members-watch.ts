@@ -1,0 +1,116 @@
+// What a watch of several members is answered from: the changes of all of them in the order in which they came here. Each event has the version behind
+// which the client goes on, at any replica.
+
+import { objectAtVersion } from '../../cache/core/bytes/object-at-version.ts'
+import { type PartReader, partsOf } from '../../cache/core/bytes/part-reader.ts'
+import type { Selects } from '../../cache/request/selection.ts'
+import type { WatchSource } from '../../cache/request/watch-answer.ts'
+import { compareSlots } from '../core/vectors.ts'
+import type { FederatedCollection, MergedChange, Versions } from '../state/federated-collection.ts'
+import type { MemberObject, ShownObjects } from './shown-objects.ts'
+
+interface MembersStart {
+  readonly shown: ShownObjects
+  /** By slot. */
+  readonly selects: readonly Selects[]
+  /** It begins with the whole state, whose end is marked. */
+  readonly isState: boolean
+  /** What the client knows when it has what it begins with. */
+  readonly versions: Versions
+}
+
+export class MembersWatch implements WatchSource<MergedChange> {
+  readonly watched: FederatedCollection
+  readonly #start: MembersStart
+  /** What the client knows. No part of it falls. */
+  #versions: Versions
+  /** Version of the last bookmark. */
+  #marked: string
+
+  constructor(watched: FederatedCollection, start: MembersStart) {
+    this.watched = watched
+    this.#start = start
+    this.#versions = start.versions
+    this.#marked = start.shown.version(start.versions)
+  }
+
+  get isInGap(): boolean {
+    return this.watched.isInGap(this.#start.versions)
+  }
+
+  endOfState(): Buffer | undefined {
+    const { shown, versions, isState } = this.#start
+    return isState ? shown.bookmark(versions, true) : undefined
+  }
+
+  /** It may have learned of a change from another replica. */
+  eventOf(merged: MergedChange): Buffer | undefined {
+    const { shown, selects } = this.#start
+    const { slot, change } = merged
+    if (!shown.isVisible(slot) || compareSlots(change.resourceVersion, this.#versions[slot] ?? '') <= 0)
+      return undefined
+    const versions = later(this.#versions, merged.versions)
+    const told = change.toldTo(selects[slot] ?? NONE)
+    // What is not told moves it on too, with the next that is.
+    this.#versions = versions.values
+    if (told === undefined) return undefined
+    const write = (): Buffer => Buffer.concat(eventParts(shown, merged, told, versions.values))
+    // As all who know as much are sent it.
+    if (!versions.isSecond) return write()
+    return this.watched.history.made(merged, () => merged.event(`${shown.name} ${told}`, write))
+  }
+
+  bookmark(): Buffer | undefined {
+    this.#versions = later(this.#versions, this.watched.versions).values
+    const { shown } = this.#start
+    const version = shown.version(this.#versions)
+    if (version === this.#marked) return undefined
+    this.#marked = version
+    return shown.bookmark(this.#versions, false)
+  }
+}
+
+/** @param before what the client knows before: each object moves it on. undefined = they are the state of one moment */
+export function addedEvents(
+  shown: ShownObjects,
+  objects: readonly MemberObject[],
+  before: Versions | undefined,
+): PartReader {
+  return partsOf(added(shown, objects, before))
+}
+
+function* added(
+  shown: ShownObjects,
+  objects: readonly MemberObject[],
+  before: Versions | undefined,
+): Generator<Buffer, undefined> {
+  const versions = before && [...before]
+  for (const one of objects) {
+    if (versions !== undefined) versions[one.slot] = one.object.facts.resourceVersion
+    // One part, so that pieces end between two events.
+    yield Buffer.concat(shown.event('ADDED', shown.stamped(one, versions)))
+  }
+}
+
+const NONE: Selects = () => false
+
+function eventParts(
+  shown: ShownObjects,
+  { slot, change }: MergedChange,
+  told: 'ADDED' | 'MODIFIED' | 'DELETED' | 'LEFT',
+  versions: Versions,
+): readonly Buffer[] {
+  if (told !== 'LEFT') return shown.event(told, shown.stampedBytes(slot, change.object, versions))
+  const left = objectAtVersion(change.before ?? change.object, change.resourceVersion)
+  return shown.event('DELETED', shown.stampedBytes(slot, left, versions))
+}
+
+/** The later of each. `isSecond`: that is all of `second`. */
+function later(first: Versions, second: Versions): { readonly values: Versions; readonly isSecond: boolean } {
+  if (first.every((version, slot) => compareSlots(version, second[slot] ?? '') <= 0))
+    return { values: second, isSecond: true }
+  const values = second.map((version, slot) =>
+    compareSlots(first[slot] ?? '', version) > 0 ? (first[slot] ?? '') : version,
+  )
+  return { values, isSecond: false }
+}

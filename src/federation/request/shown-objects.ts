@@ -1,0 +1,165 @@
+// How a caller is shown objects of members: named and stamped as those of all members, with the versions of the members that it may see and of no other.
+
+import {
+  type AnswerForm,
+  type EventObject,
+  isProtobuf,
+  type ListPieces,
+  type ObjectBytes,
+} from '../../cache/core/bytes/answer-form.ts'
+import {
+  type ListFrame,
+  listItem,
+  PARTIAL,
+  PARTIAL_END,
+  PARTIAL_HEAD,
+  PARTIAL_LIST,
+  partialMetadata,
+} from '../../cache/core/bytes/answers.ts'
+import { malformed } from '../../cache/core/bytes/malformed.ts'
+import { INITIAL_EVENTS_END } from '../../cache/core/bytes/object-facts.ts'
+import type { JsonForm, TypeMeta } from '../../cache/core/bytes/object-form.ts'
+import { partsOf } from '../../cache/core/bytes/part-reader.ts'
+import type { CachedObject } from '../../cache/state/cached-object.ts'
+import type { NameMode } from '../core/names.ts'
+import { stampObject } from '../core/objects.ts'
+import { encodeVector, type VersionVector } from '../core/vectors.ts'
+import type { FederatedCollection, Versions } from '../state/federated-collection.ts'
+
+/** An object of a member. */
+export interface MemberObject {
+  readonly slot: number
+  readonly object: CachedObject
+}
+
+interface ShownAs {
+  readonly epoch: number
+  /** By slot. */
+  readonly members: readonly string[]
+  /** Slots of which the caller may see something. */
+  readonly visible: readonly boolean[]
+  readonly mode: NameMode
+  readonly areNamespaces: boolean
+  /** In which the members keep them. */
+  readonly json: JsonForm
+  /** Metadata and nothing else. */
+  readonly partial: boolean
+  readonly form: AnswerForm
+  /** Type of the list: PodList, v1. */
+  readonly list: TypeMeta
+}
+
+export interface ListEnd {
+  /** '' = this is all. */
+  readonly continue: string
+  /** undefined = not said. */
+  readonly remaining: number | undefined
+}
+
+export class ShownObjects {
+  readonly #as: ShownAs
+  readonly #collection: FederatedCollection
+  /** Two callers who may see the same are shown the same. */
+  readonly name: string
+
+  constructor(as: ShownAs, collection: FederatedCollection) {
+    this.#as = as
+    this.#collection = collection
+    this.name = `${as.form.name} ${as.visible.map(Number).join('')}`
+  }
+
+  get form(): AnswerForm {
+    return this.#as.form
+  }
+
+  isVisible(slot: number): boolean {
+    return this.#as.visible[slot] === true
+  }
+
+  /** As a resourceVersion. */
+  version(versions: Versions): string {
+    return encodeVector(this.vector(versions))
+  }
+
+  vector(versions: Versions): VersionVector {
+    return { epoch: this.#as.epoch, versions: this.visibleOf(versions) }
+  }
+
+  /** Without those of members that the caller does not see: as if they had not joined. */
+  visibleOf(versions: Versions): Versions {
+    return versions.map((version, slot) => (this.isVisible(slot) ? version : ''))
+  }
+
+  /** @param versions Default: those that it was given when it was applied */
+  stamped({ slot, object }: MemberObject, versions?: Versions): ObjectBytes {
+    return this.stampedBytes(slot, object, versions ?? this.#collection.stampOf(slot, object))
+  }
+
+  stampedBytes(slot: number, { content, facts }: ObjectBytes, versions: Versions): ObjectBytes {
+    if (isProtobuf(facts)) throw malformed('an object is not kept in JSON')
+    const { members, mode, areNamespaces, json } = this.#as
+    const stamp = {
+      member: members[slot] ?? '',
+      mode,
+      areNamespaces,
+      version: (own: string) => this.version(versions.map((version, at) => (at === slot ? own : version))),
+    }
+    const shown = stampObject({ json: content, facts }, json, stamp)
+    return { content: shown.json, facts: shown.facts }
+  }
+
+  list(versions: Versions, objects: readonly MemberObject[], end: ListEnd): ListPieces {
+    const { empty, first, next, last } = this.#frame(this.version(versions), end)
+    const itemOf = (one: MemberObject): Buffer => this.#item(this.stamped(one))
+    function* written(): Generator<Buffer, undefined> {
+      let before = first
+      for (const one of objects) {
+        yield before
+        yield itemOf(one)
+        before = next
+      }
+      yield objects.length === 0 ? empty : last
+    }
+    return { length: undefined, ownBytes: 0, parts: () => partsOf(written()) }
+  }
+
+  bookmark(versions: Versions, endsInitialEvents: boolean): Buffer {
+    const { kind, apiVersion } = this.#as.partial
+      ? PARTIAL
+      : { ...this.#as.list, kind: this.#as.list.kind.replace(/List$/, '') }
+    const annotations = endsInitialEvents ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {}
+    const metadata = { resourceVersion: this.version(versions), ...annotations }
+    return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object: { kind, apiVersion, metadata } })}\n`)
+  }
+
+  event(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: EventObject): readonly Buffer[] {
+    return this.form.event(type, object)
+  }
+
+  #item({ content, facts }: ObjectBytes): Buffer {
+    const { json, partial } = this.#as
+    if (isProtobuf(facts)) throw malformed('an object is not kept in JSON')
+    if (partial) return Buffer.concat([PARTIAL_HEAD, partialMetadata(content, facts, json), PARTIAL_END])
+    return json === 'sorted' ? content : Buffer.concat([OPEN, listItem(content, facts, json)])
+  }
+
+  /** The same for all forms: the order of keys says nothing. */
+  #frame(resourceVersion: string, end: ListEnd): ListFrame {
+    const { kind, apiVersion } = this.#as.partial ? PARTIAL_LIST : this.#as.list
+    const metadata = {
+      resourceVersion,
+      ...(end.continue !== '' && { continue: end.continue }),
+      ...(end.remaining !== undefined && { remainingItemCount: end.remaining }),
+    }
+    const head = `${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`
+    return {
+      empty: Buffer.from(`${head}]}\n`),
+      first: Buffer.from(head),
+      next: Buffer.from(','),
+      last: Buffer.from(']}\n'),
+    }
+  }
+}
+
+/** In front of an item without its kind and apiVersion. */
+const OPEN = Buffer.from('{')
