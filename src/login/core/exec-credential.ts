@@ -1,0 +1,34 @@
+// The protocol between client-go and a credential plugin (client.authentication.k8s.io/v1, Kubernetes: "client-go credential plugins").
+
+import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+
+/** The variable in which clients say what they want. */
+export const EXEC_INFO = 'KUBERNETES_EXEC_INFO'
+export const EXEC_API_VERSION = 'client.authentication.k8s.io/v1'
+/** v1beta1 has the same fields of a token. */
+const KNOWN: ReadonlySet<string> = new Set([EXEC_API_VERSION, 'client.authentication.k8s.io/v1beta1'])
+
+/** The version in which the client wants its answer. @param info of EXEC_INFO; '' = not called by a client @throws {UserError} */
+export function execApiVersion(info: string): string {
+  if (info === '') return EXEC_API_VERSION
+  let asked: unknown
+  try {
+    asked = JSON.parse(info)
+  } catch {
+    throw new UserError(`${EXEC_INFO} is not JSON`, 'it is set by kubectl and other clients alone; unset it in a shell')
+  }
+  const version = textOf(recordOf(asked)['apiVersion'])
+  if (KNOWN.has(version)) return version
+  throw new UserError(
+    `${EXEC_INFO} asks for apiVersion ${JSON.stringify(version)}`,
+    `write apiVersion: ${EXEC_API_VERSION} into the exec section of the kubeconfig`,
+  )
+}
+
+/** One line. The client asks again after `expiresAtMs`. */
+export function execCredential(apiVersion: string, token: string, expiresAtMs: number): string {
+  // Go's metav1.Time has no milliseconds.
+  const expirationTimestamp = new Date(Math.floor(expiresAtMs / 1000) * 1000).toISOString().replace('.000Z', 'Z')
+  return `${JSON.stringify({ apiVersion, kind: 'ExecCredential', status: { expirationTimestamp, token } })}\n`
+}

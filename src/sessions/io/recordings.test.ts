@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { userCharge } from '../../kit/core/shares/charge.ts'
+import { MAX_OPEN_RECORDINGS, type OpenRecording, Recordings } from './recordings.ts'
+
+const ALICE = userCharge('prod', 'alice', 1)
+const BOB = userCharge('prod', 'bob', 1)
+const CAROL = userCharge('prod', 'carol', 1)
+
+test('one user with many sessions does not keep those of others from being recorded', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'recordings-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  const recordings = new Recordings()
+  const used = new BigInt64Array(new SharedArrayBuffer(8))
+  recordings.settings = { dir, key: Buffer.alloc(32), maxBytes: 100_000, maxDirBytes: 100_000_000, used }
+  let names = 0
+  const events = { onDrained: () => undefined, onFailed: () => assert.fail() }
+  const open = (charge: typeof ALICE): OpenRecording | string =>
+    recordings.open(`${names++}.session`, 'header\n', events, charge)
+  const ofAlice: OpenRecording[] = []
+  let last = open(ALICE)
+  for (; typeof last !== 'string'; last = open(ALICE)) ofAlice.push(last)
+  assert.match(last, /sessions are being recorded by this thread/)
+  assert.ok(ofAlice.length > MAX_OPEN_RECORDINGS / 2 && ofAlice.length < MAX_OPEN_RECORDINGS)
+  assert.match(recordings.unavailableTo(ALICE), /sessions are being recorded by this thread/)
+  const others = [BOB, CAROL, BOB].map((charge) => {
+    assert.equal(recordings.unavailableTo(charge), '')
+    return open(charge)
+  })
+  assert.equal(typeof open(ALICE), 'string')
+  for (const one of [...ofAlice, ...others]) {
+    assert.ok(typeof one !== 'string')
+    one.end('end\n', false)
+  }
+  while (recordings.size > 0) await yieldToEventLoop()
+  const again = open(ALICE)
+  assert.ok(typeof again !== 'string')
+  again.end('end\n', false)
+  while (recordings.size > 0) await yieldToEventLoop()
+})

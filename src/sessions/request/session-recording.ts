@@ -1,0 +1,112 @@
+// The filter that has sessions recorded where spec.audit.sessions says so, and refuses those that must be and cannot.
+
+import type { CompiledSessionRecording } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { readSessionRequest, sessionKind } from '../../gateway/core/request/session-request.ts'
+import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
+import type { Refusal } from '../../kit/core/refusal/refusal.ts'
+import type { RecordedSession } from '../core/recording/asciicast.ts'
+import type { RecordingResult } from '../core/recording/recording-settings.ts'
+import type { Recordings } from '../io/recordings.ts'
+import { notRecorded, type RecorderOptions, SessionRecorder } from './session-recorder.ts'
+
+interface SessionRecordingOptions extends Pick<RecorderOptions, 'inflate' | 'clock'> {
+  readonly recordings: Pick<Recordings, 'unavailableTo' | 'open'>
+  counted(cluster: string, result: RecordingResult): void
+}
+
+const RECORDING_SUFFIX = '.session'
+/** Names of files have at most 255 characters. */
+const MAX_CLUSTER_IN_NAME = 100
+
+export class SessionRecordingFilter implements RequestFilter {
+  readonly #options: SessionRecordingOptions
+
+  constructor(options: SessionRecordingOptions) {
+    this.#options = options
+  }
+
+  shadow(): boolean {
+    return false
+  }
+
+  check(decision: Decision): Refusal | undefined {
+    const settings = settingsFor(decision)
+    if (settings === undefined || !decision.isUpgrade) return undefined
+    const { info } = decision
+    const kind = sessionKind(info)
+    const cluster = decision.cluster.name
+    if (kind === undefined) {
+      // A kubelet serves exec and attach there, too, and no channel of it is known to be one.
+      const isKubelet = info.isResourceRequest && info.resource === 'nodes' && info.subresource === 'proxy'
+      if (isKubelet && settings.isRequired) return this.#refused(cluster, 'it goes to a kubelet through nodes/proxy')
+      return undefined
+    }
+    // Not a terminal: what is forwarded is other protocols.
+    if (kind === 'portforward') return undefined
+    const unavailable = this.#options.recordings.unavailableTo(decision.exchange.charge)
+    if (unavailable !== '' && settings.isRequired) return this.#refused(cluster, unavailable)
+    decision.tap = this.#recorder(decision, kind, settings)
+    return undefined
+  }
+
+  #refused(cluster: string, why: string): Refusal {
+    this.#options.counted(cluster, 'refused')
+    return notRecorded(cluster, why)
+  }
+
+  #recorder(
+    decision: Decision,
+    kind: 'exec' | 'attach',
+    { input, isRequired }: CompiledSessionRecording,
+  ): SessionRecorder {
+    const { recordings, inflate, clock, counted } = this.#options
+    const { exchange, cluster } = decision
+    const time = new Date(decision.moment.nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+    // Not the Audit-ID, which clients may choose.
+    const named = cluster.name.replaceAll(/[^a-z0-9.-]/g, '-').slice(0, MAX_CLUSTER_IN_NAME)
+    const name = `${time}_${named}_${exchange.gw.uuid()}${RECORDING_SUFFIX}`
+    return new SessionRecorder({
+      recordings,
+      inflate,
+      clock,
+      name,
+      charge: exchange.charge,
+      about: aboutOf(decision, kind, input),
+      isRequired,
+      isStopping: () => exchange.gw.draining,
+      counted: (result) => counted(cluster.name, result),
+    })
+  }
+}
+
+/** A session in a member of another cluster is recorded as both demand. */
+function settingsFor({ cluster, cameBy }: Decision): CompiledSessionRecording | undefined {
+  const own = cluster.sessionRecording
+  const before = cameBy?.cluster.sessionRecording
+  if (own === undefined || before === undefined) return own ?? before
+  return { input: own.input || before.input, isRequired: own.isRequired || before.isRequired }
+}
+
+/** The user and what the query names, never a header. */
+function aboutOf(
+  { exchange, user, cluster }: Decision,
+  kind: 'exec' | 'attach',
+  input: boolean,
+): Omit<RecordedSession, 'protocol'> {
+  const { record, target } = exchange
+  const { container, command } = readSessionRequest(kind, target)
+  return {
+    cluster: cluster.name,
+    user: user.name,
+    groups: user.groups,
+    impersonator: record.impersonator,
+    namespace: record.namespace,
+    pod: record.name,
+    container,
+    kind,
+    command,
+    auditId: record.auditId,
+    remoteAddress: record.remoteAddress,
+    input,
+  }
+}
