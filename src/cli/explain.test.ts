@@ -93,6 +93,14 @@ test('one request, as JSON', async () => {
   )
 })
 
+test('the list of clusters is answered by the gateway, where no cluster is named', async () => {
+  const request = { ...REQUEST, host: 'gateway', target: '/clusters' }
+  const { decision, cluster } = JSON.parse((await run({ request })).out)
+  assert.deepEqual([decision, cluster], ['answer', null])
+  assert.match((await run({ request, output: 'text' })).out, /^decision +the gateway answers it/m)
+  assert.equal(JSON.parse((await run({ request: { ...request, host: 'prod' } })).out).cluster, 'prod')
+})
+
 test('one request, for people: every value in one column', async () => {
   const { code, out } = await run({ request: { ...REQUEST, user: 'bob' }, output: 'text' })
   assert.equal(code, 0)
@@ -193,4 +201,22 @@ test('the objects may be in an API server', async () => {
   })
   assert.equal(code, 0)
   assert.equal(JSON.parse(out).flowControl, 'slow')
+})
+
+test('beside a cluster that is read from its members, which has no servers as the API server returns it', async () => {
+  const client = new MemoryObjects()
+  client.put(UPSTREAM_CLUSTERS, parse(GOOD))
+  const spec = `{members: [{name: prod}], dispatchPolicies: [{rules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"]}]}]}`
+  client.put(
+    UPSTREAM_CLUSTERS,
+    parse(GOOD.replace('name: prod', 'name: all').replace(/^spec:[\s\S]*/m, `spec: ${spec}`)),
+  )
+  for (const [host, user, flowControl] of [
+    ['prod', 'alice', 'slow'],
+    ['all', 'bob', ''],
+  ] as const) {
+    const { code, out, err } = await run({ client, request: { host, method: 'GET', target: '/api/v1/pods', user } })
+    assert.equal(code, 0, err)
+    assert.equal(JSON.parse(out).flowControl ?? '', flowControl)
+  }
 })

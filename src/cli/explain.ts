@@ -69,6 +69,12 @@ async function explainLines(
   return code
 }
 
+const DECISIONS: Readonly<Record<ExplainOutput['decision'], (result: ExplainOutput) => string>> = {
+  forward: () => 'forward',
+  refuse: ({ code, reason }) => `refuse: ${code} ${reason}`,
+  answer: () => 'the gateway answers it: the clusters that accept the credential',
+}
+
 /** For display: one fact per line, aligned. */
 function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
   const rows: [string, string][] = [['request', `${input.method} ${input.target}`]]
@@ -82,7 +88,7 @@ function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
   rows.push(['flowControl', result.flowControl ?? 'none'])
   rows.push(['endpoints', result.endpoints.length === 0 ? 'none' : result.endpoints.join(', ')])
   if (result.share !== null) rows.push(['share', `${result.share.source}, weight ${result.share.weight}`])
-  rows.push(['decision', result.decision === 'forward' ? 'forward' : `refuse: ${result.code} ${result.reason}`])
+  rows.push(['decision', DECISIONS[result.decision](result)])
   if (result.message !== '') rows.push(['message', result.message])
   const width = Math.max(...rows.map(([key]) => key.length)) + 2
   return rows.map(([key, value]) => `${key.padEnd(width)}${value}\n`).join('')

@@ -167,3 +167,36 @@ test('credentials in files that others may read are warned of', async () => {
   chmodSync(all, 0o600)
   assert.equal((await run({ userCertFile: key, userKeyFile: key })).err, '')
 })
+
+test('all clusters: a context each, one user, and none of them is current', async () => {
+  const user = { exec: { command: 'portcullis' } }
+  const all = { cluster: undefined, execUser: user } as unknown as Partial<KubeconfigOptions>
+  const { code, out, err } = await run({ ...all, server: 'https://gateway.example.com:8443' })
+  assert.deepEqual([code, err], [0, ''])
+  const document = parse(out)
+  assert.equal(document['current-context'], undefined)
+  assert.deepEqual(document.users, [{ name: 'portcullis', user }])
+  const contexts = ['plain', 'prod'].map((name) => ({ name, context: { cluster: name, user: 'portcullis' } }))
+  assert.deepEqual(document.contexts, contexts)
+  const servers = document.clusters.map(({ cluster }: { cluster: { server: string } }) => cluster.server)
+  // A name below *.example.com is that of prod.
+  assert.deepEqual(servers, ['https://gateway.example.com:8443/clusters/plain', 'https://gateway.example.com:8443'])
+  const both = await run({ ...all, tokenFile: 'token' })
+  assert.match(both.err, /^error: a login and a credential do not go together; [^\n]+\n$/)
+})
+
+test('all clusters: one that has errors is missing, and named', async () => {
+  const client = served({ prod: {}, broken: { servers: [] } })
+  const all = { cluster: undefined } as unknown as Partial<KubeconfigOptions>
+  const { code, out, err } = await run({ ...all, client })
+  assert.equal(code, 0)
+  assert.deepEqual(
+    parse(out).contexts.map(({ name }: { name: string }) => name),
+    ['prod'],
+  )
+  assert.match(err, /^error: broken: spec\.servers: /)
+  assert.match(
+    (await run({ ...all, client: served({}) })).err,
+    /^error: no UpstreamCluster could be loaded from the API server; /,
+  )
+})

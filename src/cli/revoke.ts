@@ -1,4 +1,4 @@
-// `portcullis revoke`: locks out a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
+// `portcullis revoke`: locks out a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked; and takes it back.
 
 import type { Revocation } from '../gateway/api/upstream-cluster/upstream-cluster.ts'
 import { UPSTREAM_CLUSTERS } from '../gateway/api/upstream-cluster-kind.ts'
@@ -6,6 +6,7 @@ import type { JsonObject } from '../kit/api/json/json-object.ts'
 import { UserError } from '../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../kit/core/text/duration.ts'
 import { metaTime } from '../kit/core/text/meta-time.ts'
+import { printable } from '../kit/core/text/printable.ts'
 import type { ObjectClient } from '../kube/api/object-client.ts'
 import { StatusError } from '../kube/api/status.ts'
 import {
@@ -15,6 +16,7 @@ import {
   readPositiveDuration,
   withControlPlane,
 } from './client/control-plane.ts'
+import { withoutRevoked, withRevoked } from './client/revoked-list.ts'
 import { certificateSubject, type RevokedSubject, tokenSubject } from './client/revoked-subject.ts'
 import { waitApplied } from './client/wait-applied.ts'
 
@@ -29,27 +31,34 @@ export interface RevokeOptions extends ControlPlaneOptions {
   /** A token, or a kubeconfig (the user of its current context). */
   readonly tokenFile?: string
   readonly reason?: string
+  /** Takes the revocation back; with a reason, only what was revoked for it. Default false. */
+  readonly undo?: boolean
   /** Timeout until it is in force everywhere. Default 30s. */
   readonly timeout?: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
-const MANAGER = 'portcullis-revoke'
+export const REVOKE_MANAGER = 'portcullis-revoke'
 const MAX_ATTEMPTS = 10
 
 /** Resolves with the exit code: 1 after an error, or if a replica doesn't have it in force in time. */
 export function revoke(options: RevokeOptions): Promise<number> {
   return withControlPlane(options, async (client) => {
-    const { now, out, err } = options
+    const { now, out, err, reason, undo = false } = options
     const { subjects, text } = readSubjects(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const clusters = await chosenClusters(client, options)
-    const entry = { ...(options.reason && { reason: options.reason }), revokedAt: metaTime(now()) }
+    const named = { subjects, ...(reason !== undefined && { reason }) }
+    const revokedAt = metaTime(now())
     // Write to all clusters first, then wait: one slow replica must not delay the others.
     for (const cluster of clusters) {
-      const { added, generation } = await addTo(client, cluster, subjects, entry)
-      out(`${cluster}: ${text} ${added ? 'is' : 'was already'} revoked (generation ${generation})\n`)
+      const { changed, generation } = await changeRevoked(client, cluster, (object) =>
+        undo ? withoutRevoked(object, named) : withRevoked(object, named, revokedAt),
+      )
+      const is = undo ? (changed ? 'is no longer' : 'was not') : changed ? 'is' : 'was already'
+      const why = undo && !changed && reason ? ` for ${printable(reason)}` : ''
+      out(`${cluster}: ${text} ${is} revoked${why} (generation ${generation})\n`)
     }
     let code = 0
     for (const cluster of clusters) {
@@ -59,7 +68,10 @@ export function revoke(options: RevokeOptions): Promise<number> {
   })
 }
 
-function readSubjects(options: RevokeOptions): { subjects: readonly RevokedSubject[]; text: string } {
+export function readSubjects(options: Pick<RevokeOptions, 'user' | 'certificateFile' | 'tokenFile'>): {
+  subjects: readonly RevokedSubject[]
+  text: string
+} {
   const { user, certificateFile, tokenFile } = options
   const given = [user, certificateFile, tokenFile].filter((one) => one !== undefined).length
   if (given !== 1) {
@@ -86,37 +98,25 @@ async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOpti
   return items.map((item) => metadataOf(item).name).sort()
 }
 
-/** Writes nothing if everything is already listed. Others may add entries at the same time. */
-async function addTo(
+/** Writes nothing if there is nothing to change. Others may change entries at the same time. */
+async function changeRevoked(
   client: ObjectClient,
   name: string,
-  subjects: readonly RevokedSubject[],
-  entry: Pick<Revocation, 'reason' | 'revokedAt'>,
-): Promise<{ added: boolean; generation: number }> {
+  listOf: (object: JsonObject) => readonly Revocation[] | null | undefined,
+): Promise<{ changed: boolean; generation: number }> {
+  const at = { namespace: '', name }
   for (let attempt = 1; ; attempt++) {
-    const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
+    const object = await client.get(UPSTREAM_CLUSTERS, at)
     const { resourceVersion, generation = 1 } = metadataOf(object)
-    const known = revokedOf(object)
-    const missing = subjects.filter((subject) => !known.some((one) => keyOf(one) === keyOf(subject)))
-    if (missing.length === 0) return { added: false, generation }
-    const revoked = [...known, ...missing.map((subject) => ({ ...subject, ...entry }))]
+    const revoked = listOf(object)
+    if (revoked === undefined) return { changed: false, generation }
     const patch = { metadata: { resourceVersion }, spec: { authentication: { revoked } } }
-    const options = { fieldManager: MANAGER }
-    const at = { namespace: '', name }
+    const options = { fieldManager: REVOKE_MANAGER }
     try {
       const after = await client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', patch, options)
-      return { added: true, generation: metadataOf(after).generation ?? 1 }
+      return { changed: true, generation: metadataOf(after).generation ?? 1 }
     } catch (error) {
       if (!(error instanceof StatusError) || error.code !== 409 || attempt === MAX_ATTEMPTS) throw error
     }
   }
-}
-
-function revokedOf(object: JsonObject): readonly Revocation[] {
-  const spec = object['spec'] as { authentication?: { revoked?: readonly Revocation[] } } | undefined
-  return spec?.authentication?.revoked ?? []
-}
-
-function keyOf({ user, certificateFingerprint, tokenHash }: RevokedSubject): string {
-  return JSON.stringify([user, certificateFingerprint, tokenHash])
 }

@@ -1,4 +1,4 @@
-// What pod protection adds to the program, which has no other import of it but scaling's (program/subjects/subjects.ts).
+// Registers pod protection. No other file of the program imports it; scaling does (program/subjects/subjects.ts).
 
 import { POD_PROTECTORS } from './api/pod-protector-kind.ts'
 import { addProtect } from './cli/program.ts'

@@ -1,4 +1,4 @@
-// What scaling adds to the program, which has no other import of it (program/subjects/subjects.ts).
+// Registers scaling. No other file of the program imports it (program/subjects/subjects.ts).
 
 import { SCALE_DOWN_POLICIES } from './api/scale-down-policy-kind.ts'
 import { addScale } from './cli/program.ts'

@@ -57,6 +57,17 @@ const TALK: KindSubresource = {
     }),
   }),
 }
+const SEAL: KindSubresource = {
+  name: 'seal',
+  group: '',
+  version: 'v1',
+  kind: 'Seal',
+  methods: ['POST'],
+  connect({ by, setStatus }) {
+    const phase = `Sealed by ${by?.user.name}${by?.impersonates === true ? ', as another' : ''}`
+    return { code: 201, body: setStatus({ phase: by?.may('create', 'seal') === true ? phase : 'Unsealed' }) }
+  },
+}
 const item = { type: 'object', properties: { name: { type: 'string' }, value: { type: 'string' } } } as const
 const BOXES: ResourceKind = {
   ...foreignKind({ group: '', version: 'v1', kind: 'Box', plural: 'boxes', namespaced: true }),
@@ -82,6 +93,14 @@ const BOXES: ResourceKind = {
   prepare: (box) => ({ ...box, status: { phase: 'New' } }),
   gracePeriod: (_box, asked) => asked ?? 30,
 }
+/** Only the server writes its status. */
+const SEALED: ResourceKind = {
+  ...foreignKind({ group: '', version: 'v1', kind: 'Sealed', plural: 'sealeds', namespaced: true }),
+  ownStatus: true,
+  subresources: [SEAL],
+  schema: BOXES.schema,
+  prepare: (box, by) => ({ ...box, status: { phase: `Made by ${by?.user.name}` } }),
+}
 const ECHO = {
   ...reviewKind('echo.example.com', 'EchoReview', { type: 'object' }),
   answer: (body: JsonObject) => ({ status: { heard: body['spec'] } }),
@@ -94,7 +113,7 @@ let handler: ControlHandler
 before(() => {
   store = openSqliteStore({ file: ':memory:', key: undefined })
   const world = { now: Date.now, uuid: randomUUID, random: Math.random }
-  registry = new Registry({ ...world, store, kinds: [NAMESPACES, BOXES], pem: nodePemChecks })
+  registry = new Registry({ ...world, store, kinds: [NAMESPACES, BOXES, SEALED], pem: nodePemChecks })
   handler = createControlHandler({
     ...world,
     registry,
@@ -162,6 +181,7 @@ function ask(method: string, path: string, body?: unknown, type?: string): Asked
 }
 
 const PATH = '/api/v1/namespaces/default/boxes'
+const JSON_PATCH = 'application/json-patch+json'
 
 function box(name: string, spec: JsonObject = { size: 1 }): void {
   assert.equal(ask('POST', PATH, { metadata: { name }, spec, status: { phase: 'Sent' } }).code, 201)
@@ -172,6 +192,32 @@ test('the server fills in what it decides, and says which server it is', () => {
   const { json, stream } = ask('GET', `${PATH}/filled`)
   assert.deepEqual(json.status, { phase: 'New' })
   assert.equal(stream.header('x-which'), 'one')
+})
+
+test('a status that the server alone writes tells who did what; no client writes it', () => {
+  const all = '/api/v1/namespaces/default/sealeds'
+  const path = `${all}/one`
+  const status = { phase: 'Forged' }
+  const made = ask('POST', all, { metadata: { name: 'one' }, spec: { size: 1 }, status })
+  assert.deepEqual([made.code, made.json.status.phase], [201, 'Made by alice'])
+  const merge = 'application/merge-patch+json'
+  const apply = 'application/apply-patch+yaml'
+  const whole = { apiVersion: 'v1', kind: 'Sealed', metadata: { name: 'one' }, status }
+  for (const { code, json } of [
+    ask('PUT', `${path}/status`, { ...made.json, status }),
+    ask('PATCH', `${path}/status`, { status }, merge),
+    ask('PATCH', `${path}/status`, [{ op: 'replace', path: '/status/phase', value: 'Forged' }], JSON_PATCH),
+    ask('PATCH', `${path}/status?fieldManager=a&force=true`, whole, apply),
+  ]) {
+    assert.deepEqual([code, json.message], [403, 'sealeds "one" is forbidden: the gateway alone writes its status'])
+  }
+  assert.equal(ask('PATCH', path, { status }, merge).json.status.phase, 'Made by alice')
+  assert.equal(ask('PUT', path, { ...made.json, status }).json.status.phase, 'Made by alice')
+  assert.equal(ask('PATCH', `${path}?fieldManager=a&force=true`, whole, apply).json.status.phase, 'Made by alice')
+  assert.equal(ask('POST', `${path}/seal?dryRun=All`, {}).json.status.phase, 'Sealed by alice')
+  assert.equal(ask('GET', `${path}/status`).json.status.phase, 'Made by alice')
+  assert.equal(ask('POST', `${path}/seal`, {}).json.status.phase, 'Sealed by alice')
+  assert.equal(ask('GET', path).json.status.phase, 'Sealed by alice')
 })
 
 test('a view is read, replaced and patched; the checks of the kind and versions hold', () => {
@@ -295,8 +341,9 @@ test('discovery tells what a subresource takes, and OpenAPI only what has a sche
   assert.ok(!paths.some((path) => path.endsWith('/size') || path.endsWith('/close')))
 })
 
-test('the gateway’s own API server has none of it, and no kind but those of the scheme', async () => {
-  assert.ok(SCHEME.every(({ subresources, gracePeriod, prepare }) => !subresources && !gracePeriod && !prepare))
+test('the gateway’s own API server has none of it but for access grants, and no kind but those of the scheme', async () => {
+  const others = SCHEME.filter(({ kind }) => kind !== 'AccessGrant')
+  assert.ok(others.every(({ subresources, gracePeriod, prepare }) => !subresources && !gracePeriod && !prepare))
   const control = await startControl()
   try {
     assert.deepEqual(control.registry.kinds, SCHEME)

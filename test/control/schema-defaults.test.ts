@@ -13,7 +13,7 @@ import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.t
 import { defaultsTo, impliedDefault, type JsonSchema, type Schema } from '../../src/kit/api/json/json-schema.ts'
 import type { ResourceKind } from '../../src/kube/api/resource-kind.ts'
 import { crdOf } from '../../src/program/api/crd.ts'
-import { documentationErrors, explanationsOf } from '../harness/docs/documented-fields.ts'
+import { documentationErrors, type Explanations, explanationsOf } from '../harness/docs/documented-fields.ts'
 
 type Value = string | number | boolean
 
@@ -46,14 +46,21 @@ function compiled(schema: Schema<UpstreamClusterSpec>): unknown {
       scaleProtection: {},
       listGuard: {},
       cache: [{ version: 'v1', resource: 'pods' }],
+      members: [{ name: 'b' }],
+      federation: { resources: [{ version: 'v1', resource: 'pods' }] },
+      audit: { sessions: {} },
     },
   }
   return compileCluster({ object, revision: '1' }, schema)
 }
 
-const [, MANIFEST = ''] =
-  /^```yaml\n([\s\S]*?)^```/m.exec(readFileSync(new URL('../../docs/upstream-cluster.md', import.meta.url), 'utf8')) ??
-  []
+const PAGE = readFileSync(new URL('../../docs/upstream-cluster.md', import.meta.url), 'utf8')
+/** By its manifests of whole objects. */
+const EXPLAINED: Explanations = new Map(
+  [...PAGE.matchAll(/^```yaml\n(apiVersion:[\s\S]*?)^```/gm)].flatMap(([, manifest = '']) => [
+    ...explanationsOf(manifest),
+  ]),
+)
 
 /** Another value for each default, and where it is in force. */
 const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, as?: Value])[] = [
@@ -123,6 +130,13 @@ const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, 
   ['scaleProtection.failurePolicy', 'Fail', 'scaleProtection.failurePolicy'],
   ['cache.[].maxBytes', '1Mi', 'cache.0.maxBytes', 1_048_576],
   ['cache.[].maxStaleness', '7s', 'cache.0.maxStalenessMs', 7000],
+  ['members.[].trustUsers', true, 'federation.members.0.trustsUsers'],
+  ['federation.mode', 'merged', 'federation.mode'],
+  ['federation.resources.[].uniqueNames', true, 'federation.resources.0.uniqueNames'],
+  ['federation.partial', 'Omit', 'federation.omitsUnread', true],
+  ['federation.denied', 'Omit', 'federation.omitsDenied', true],
+  ['audit.sessions.record', 'InputAndOutput', 'sessionRecording.input', true],
+  ['audit.sessions.whenFull', 'Block', 'sessionRecording.isRequired', true],
   ['controllerManager.podDeletionCost', false, 'controllerManager.podDeletionCost'],
   ['controllerManager.logarithmicScaleDown', false, 'controllerManager.logarithmicScaleDown'],
   ['controllerManager.sidecarRestarts', false, 'controllerManager.sidecarRestarts'],
@@ -145,7 +159,7 @@ for (const [path, value, inForce, as = value] of CHANGES) {
     )
     const published = Object.values(schemasOf(apiResources([kind], []), 'v3'))
     assert.ok(JSON.stringify(published).includes(said))
-    const errors = documentationErrors(explanationsOf(MANIFEST), spec, 'spec', (name) => name.endsWith('Ref.namespace'))
+    const errors = documentationErrors(EXPLAINED, spec, 'spec', (name) => name.endsWith('Ref.namespace'))
     assert.deepEqual(errors.length, 1, errors.join())
     assert.match(errors[0] ?? '', new RegExp(`^${field} has the default ${String(value)}, the page says`))
   })

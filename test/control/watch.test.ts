@@ -135,6 +135,16 @@ describe('the end', () => {
     assert.equal(events[0].object.metadata.resourceVersion, String(control.store.revision))
   })
 
+  test('two seconds before it there is one, which a cache waits for', async () => {
+    const after = control.store.revision
+    const stream = await watch(`${UC}?watch=1&timeoutSeconds=3&allowWatchBookmarks=true&resourceVersion=${after}`)
+    // Another resource: only a bookmark tells of the change.
+    await client.post(SECRETS, secret('elsewhere'))
+    const events = await stream.end()
+    assert.deepEqual(shown(events), ['BOOKMARK ', 'BOOKMARK '])
+    assert.equal(events[0].object.metadata.resourceVersion, String(control.store.revision))
+  })
+
   test('compacted history: an ERROR event with 410', async () => {
     let now = Date.now()
     const aged = await startControl({ historyRevisions: 2, now: () => now })

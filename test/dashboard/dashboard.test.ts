@@ -102,6 +102,19 @@ describe('the answers', () => {
     assert.equal((await overview('?page=-1&sort=nonsense&show=%00')).page, 1)
   })
 
+  test('groups by label', PATIENT, async () => {
+    const { labelKeys, groups, clusters } = await overview('?group=env&sort=name')
+    assert.deepEqual(labelKeys, ['env'])
+    const counts = groups.map(({ value, clusters: members }) => [value, members])
+    assert.deepEqual(counts.slice(0, 2), [
+      ['build', 249],
+      ['edge', 250],
+    ])
+    assert.deepEqual(counts.at(-1), ['', 1], 'the one without the label comes last')
+    assert.ok(clusters.every(({ group }) => group === 'build'))
+    assert.deepEqual((await overview('')).groups, [])
+  })
+
   test('a cluster has its endpoints, policies with hits, and limits with fill', PATIENT, async () => {
     const { endpoints, policies, limits, refusals } = await json<ClusterPage>(`/api/v1/clusters/${BUSY}`)
     assert.deepEqual(
@@ -213,7 +226,9 @@ describe('in a browser', { concurrency: 4 }, () => {
     const tiles = page.locator('.tile')
     await tiles.first().waitFor()
     assert.equal(await tiles.count(), 60)
-    assert.match(await page.locator('#verdict').innerText(), /1[12] of 1,000 clusters hurt/)
+    // Until the servers of all have been probed, more do.
+    const verdict = page.locator('#verdict', { hasText: /1[12] of 1,000 clusters hurt/ })
+    await verdict.waitFor({ timeout: 60_000 })
     await page.keyboard.press('/')
     await page.keyboard.type('stage-0009')
     await waitForState(async () => (await tiles.count()) === 1, 'one tile is left')
@@ -222,6 +237,11 @@ describe('in a browser', { concurrency: 4 }, () => {
     await page.getByLabel('Which clusters').selectOption('hurting')
     await waitForState(async () => [11, 12].includes(await tiles.count()), 'those that hurt are left')
     await page.getByLabel('Which clusters').selectOption('all')
+    await page.getByLabel('Group clusters by label').selectOption('env')
+    // Until the next answer the tiles that are there are grouped.
+    const hasText = /^env=build 249 clusters, \d+ hurting, \d+ switched$/
+    await page.locator('.tiles .group', { hasText }).waitFor()
+    await page.getByLabel('Group clusters by label').selectOption('')
     await page.getByRole('button', { name: 'Next' }).click()
     await page.getByText('page 2 of 17').waitFor()
     assert.deepEqual(complaints, [])
@@ -383,7 +403,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await waitForState(() => asked >= 2, 'it asks again')
     await page.unroute('**/api/v1/overview*')
     await page.route('**/api/v1/overview*', (route) => route.abort())
-    await page.getByText(/The gateway does not answer\. What is shown is \d+s old/).waitFor()
+    await page.getByText(/The gateway does not answer\. The numbers below are \d+s old/).waitFor()
     assert.equal(await page.locator('.tile').count(), 60, 'what was known stays')
     await page.unroute('**/api/v1/overview*')
     await page.locator('.banner').waitFor({ state: 'detached' })

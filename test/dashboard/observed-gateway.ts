@@ -87,13 +87,14 @@ export const PROTECTED = 'build-0003'
 /** Every tenth is switched, with markup for a reason; every hundredth has no server that answers. */
 function idleCluster(plain: Http1Stub, index: number): UpstreamCluster {
   const object = clusterObject([], { spec: { servers: [{ endpoint: plain.url }] } })
-  const name = `${['prod', 'stage', 'edge', 'build'][index % 4]}-${String(index).padStart(4, '0')}`
+  const env = ['prod', 'stage', 'edge', 'build'][index % 4] ?? ''
+  const name = `${env}-${String(index).padStart(4, '0')}`
   const { secureServing: _, ...spec } = object.spec
   const reason = index % 20 === 9 ? MARKUP : 'etcd is being restored from the backup of this morning'
   const expiresAt = new Date(Date.now() + 3_600_000 + index * 1000).toISOString()
   return {
     ...object,
-    metadata: { ...object.metadata, name },
+    metadata: { ...object.metadata, name, labels: { env } },
     spec: {
       ...spec,
       healthCheck: { intervalSeconds: 10, timeoutSeconds: 30 },

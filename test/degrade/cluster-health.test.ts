@@ -9,6 +9,7 @@ import { ClusterTable } from '../../src/gateway/state/clusters.ts'
 import type { NodesSeen } from '../../src/incidents/api/cluster-health.ts'
 import {
   type ClusterHealthObserver,
+  EARLY_WATCHES,
   startClusterHealth,
 } from '../../src/incidents/controllers/cluster-health/cluster-health.ts'
 import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
@@ -43,7 +44,7 @@ class World {
   nowMs = 0
   #revision = 0
 
-  constructor(t: TestContext) {
+  constructor(t: TestContext, sampleMs = 5) {
     this.health = startClusterHealth({
       clusters: this.clusters,
       leadership: this.election.leadership,
@@ -53,22 +54,20 @@ class World {
       },
       clock: { now: () => Date.UTC(2026, 0), monotonic: () => this.nowMs },
       log: SILENT,
-      sampleMs: 5,
+      sampleMs,
     })
     t.after(() => this.health.stop())
   }
 
-  degrade(degrade: Degrade): void {
+  degrade(degrade: Degrade, ...names: readonly string[]): void {
     const servers = [{ endpoint: 'https://10.0.0.1:6443' }]
     const spec = { servers, dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }], degrade }
-    const object = {
-      apiVersion: 'proxy.kubegateway.io/v1alpha1',
-      kind: 'UpstreamCluster',
-      metadata: { name: NAME },
-      spec,
-    } as const
-    this.clusters.change([compileCluster({ object, revision: String(++this.#revision) })], [], 0)
-    this.health.update(new Set([NAME]))
+    const common = { apiVersion: 'proxy.kubegateway.io/v1alpha1', kind: 'UpstreamCluster', spec } as const
+    for (const name of names.length === 0 ? [NAME] : names) {
+      const object = { ...common, metadata: { name } }
+      this.clusters.change([compileCluster({ object, revision: String(++this.#revision) })], [], 0)
+      this.health.update(new Set([name]))
+    }
   }
 
   until(what: string, holds: (seen: NodesSeen) => boolean): Promise<NodesSeen> {
@@ -101,6 +100,24 @@ test('nodes are watched by the leader, for clusters that ask for a decision, and
     world.degrade({})
     await waitFor('the watch to end', () => world.objects.open === 0)
   }
+})
+
+test('a switch of many clusters begins few node watches at once: the rest follow, and where something decides by nodes they begin at once', async (t) => {
+  const names = Array.from({ length: 3 * EARLY_WATCHES }, (_, n) => `c-${n}`)
+  const world = new World(t, 1_000_000)
+  world.degrade({ mode: 'ReadOnly' }, ...names)
+  await waitFor('the first ones', () => world.objects.open > 0)
+  assert.equal(world.objects.open, EARLY_WATCHES)
+  const late = names.at(-1) ?? ''
+  world.degrade({ mode: 'ReadOnly', recovery: {} }, late)
+  world.degrade({ auto: AUTO }, 'automatic')
+  assert.equal(world.objects.open, EARLY_WATCHES + 2)
+  await waitFor('the nodes', () => world.health.nodes(late)?.complete && world.health.nodes('automatic')?.complete)
+  world.degrade({}, ...names)
+  await waitFor('the others to end', () => world.objects.open === 1)
+  const other = new World(t)
+  other.degrade({ mode: 'ReadOnly' }, ...names)
+  await waitFor('all of them', () => other.objects.open === names.length)
 })
 
 test('nodes are counted as they come, change and go; young ones are not unready', async (t) => {

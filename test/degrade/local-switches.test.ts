@@ -200,7 +200,7 @@ test('a file by hand: mode and reason are enough; a slip in it is named, and doe
   await waitFor('the mode', () => one.mode() === 'NoDisruption')
   assert.match(one.audit.join(), /^user \d+ sets NoDisruption of prod$/)
   writeFileSync(one.file, 'mode: Freez\nreason: by hand\n')
-  const named = /prod\.yaml does not count: mode "Freez" is not one of Off, .*; did you mean Freeze\?/
+  const named = /prod\.yaml is ignored: mode "Freez" is not one of Off, .*; did you mean Freeze\?/
   await waitFor('the error', () =>
     named.test(
       one.deliveries
@@ -228,10 +228,7 @@ test('back: it is written to the object and removed, and no other mode is in for
   await waitFor('the file to go', () => !existsSync(one.file))
   for (const { clusters } of one.deliveries.slice(before))
     assert.equal(clusters.get('prod')?.object.spec.degrade?.mode, 'Freeze')
-  assert.match(
-    one.lines.join('\n'),
-    /not needed any more .*written to the object: the mode of the object has not changed/,
-  )
+  assert.match(one.lines.join('\n'), /no longer needed .*written to the object: the mode of the object has not changed/)
   assert.deepEqual(
     one.audit.filter((line) => line.includes('lifts')),
     [],
@@ -368,7 +365,7 @@ test('what the command refuses, and says when no gateway is there', async (t) =>
     [{ mode: 'Freeze' }, /Freeze needs a reason/],
     [{ mode: 'Freez', reason: 'x' }, /did you mean Freeze/],
     [{ mode: 'Freeze', reason: 'x', recover: true }, /--recover and --watch need the API server/],
-    [{ mode: 'Freeze', reason: 'x', kubeconfig: 'k' }, /--local asks no API server/],
+    [{ mode: 'Freeze', reason: 'x', kubeconfig: 'k' }, /--local does not use an API server/],
     [{ off: true, mode: 'Off' }, /--off lifts the local switch, and does nothing else/],
     [{ cluster: '../x', mode: 'Freeze', reason: 'x' }, /not a name of an UpstreamCluster/],
     [{ dataDir: '/nowhere', mode: 'Freeze', reason: 'x' }, /there is no directory \/nowhere; give --data-dir/],
@@ -457,6 +454,6 @@ test('a cluster that there is not: said, and not in force', async (t) => {
       .at(-1)
       ?.problems.map(({ message }) => message)
       .join() ?? '',
-    /is about prd, which there is not/,
+    /is for prd, which does not exist/,
   )
 })

@@ -204,6 +204,36 @@ describe('recovery by steps', () => {
     assert.match(told.get('Recovered') ?? '', /the recovery from Freeze is complete$/)
   })
 
+  test('ends at what applied before a switch of many clusters, and restores it', async () => {
+    const before = { mode: 'Limited', reason: 'INC-0', expiresAt: '2999-01-01T00:00:00Z' } as const
+    const it = await worldOf({ mode: 'ReadOnly', reason: 'INC-1', recovery: RECOVERY, before })
+    it.replica('a')
+    await waitFor('the end', async () => (await it.degrade()).recovery === undefined)
+    assert.deepEqual(it.modes, ['ReadOnly', 'NoDisruption', 'Limited'])
+    const { since, ...left } = await it.degrade()
+    assert.deepEqual(left, before)
+    assert.ok(since !== undefined, 'the rate of Limited has a beginning')
+    const told = await waitFor('the event', async () => (await it.events()).get('Recovered'))
+    assert.equal(told, 'Limited is what applied before: the recovery from ReadOnly is complete')
+  })
+
+  test('what applied before has expired: the recovery leads to Off, and forgets it', async () => {
+    const before = { mode: 'NoDisruption', expiresAt: '2020-01-01T00:00:00Z' } as const
+    const it = await worldOf({ mode: 'ReadOnly', reason: 'INC-1', recovery: RECOVERY, before })
+    it.replica('a')
+    await waitFor('the end', async () => (await it.degrade()).recovery === undefined)
+    assert.deepEqual(await it.degrade(), { mode: 'Off' })
+  })
+
+  test('loosened by hand beyond what applied before: it ends there, and nothing becomes stricter', async () => {
+    const before = { mode: 'ReadOnly' } as const
+    const it = await worldOf({ mode: 'Limited', reason: 'INC-1', recovery: RECOVERY, before })
+    it.replica('a')
+    await waitFor('the end', async () => (await it.degrade()).recovery === undefined)
+    assert.deepEqual(await it.degrade(), { mode: 'Limited', reason: 'INC-1' })
+    assert.deepEqual(it.modes, ['Limited'])
+  })
+
   test('the status says the step, its checks, and what is waited for', async () => {
     const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: RECOVERY })
     it.ready = 3

@@ -29,6 +29,7 @@ async function sixTaps(user: AdminUser): Promise<number[]> {
   const deps: TapDeps = {
     replica: 'gw-0',
     pool: { subscribe: () => () => undefined },
+    clusters: new Map(),
     replicas: { others: () => Promise.resolve([]), credential: () => Promise.reject(new Error('not asked for')) },
     clock: systemClock,
     log: SILENT,

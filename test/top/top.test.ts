@@ -30,7 +30,8 @@ interface Scene {
 
 async function setUp(overrides: Partial<Config> = {}): Promise<Scene> {
   const stub = await startStub()
-  const clusters = [clusterObject([stub], { clientCA }), clusterObject([stub], { name: DEV, clientCA })]
+  const dev = { ...clusterObject([stub], { clientCA }), metadata: { name: DEV, labels: { region: 'eu' } } }
+  const clusters = [clusterObject([stub], { clientCA }), dev]
   const gateway = await startInProcess(clusters, overrides)
   cleanups.push(stub.stop, gateway.stop)
   const as = (user: string): ClientHttp2Session => {
@@ -129,6 +130,12 @@ test('requests of all threads and clusters are counted by who sent them and what
     ['bob'],
   )
   assert.equal(dev.total.requests, 1)
+  for (const chosen of ['selector=region%3Deu', `cluster=${DEV.slice(0, 2)}*`, `cluster=?${DEV.slice(1)}`]) {
+    const { total, clusters } = await get(gateway, `by=user&${chosen}`)
+    assert.deepEqual([total.requests, clusters], [1, [DEV]], chosen)
+  }
+  const both = await get(gateway, `by=cluster&cluster=*&replicas=all`)
+  assert.deepEqual([both.total.requests, both.clusters?.length], [13, 2])
   for (const by of ['userAgent', 'verb', 'namespace', 'address', 'cluster']) {
     const { rows } = await get(gateway, `by=${by}&minutes=60`)
     assert.equal(

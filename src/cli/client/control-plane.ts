@@ -25,6 +25,8 @@ export interface ControlPlaneOptions extends CommandOutput {
   readonly kind?: ResourceKind
   /** Hint for when no API server answers. Default: none. */
   readonly away?: string
+  /** Called before an error is printed. @returns whether something else is done instead. Default: nothing */
+  readonly instead?: (error: unknown) => boolean
   /** The expected API server, for the message if another one answers. Default: the gateway's. */
   readonly owner?: string
 }
@@ -32,6 +34,7 @@ export interface ControlPlaneOptions extends CommandOutput {
 /** The part of metadata that commands use. */
 interface ServedMetadata {
   readonly name: string
+  readonly uid?: string
   readonly resourceVersion?: string
   readonly generation?: number
   readonly annotations?: Readonly<Record<string, string>>
@@ -55,6 +58,7 @@ export async function withControlPlane(
     close = () => client.close()
     return await action(client, client.server)
   } catch (error) {
+    if (options.instead?.(error) === true) return 1
     const kind = error instanceof StatusError && isUnknownKind(error) ? kindMeant(options) : undefined
     const text =
       kind === undefined
@@ -68,6 +72,15 @@ export async function withControlPlane(
 }
 
 const DEFAULT_NEEDS = 'get, list and patch of upstreamclusters'
+
+/**
+ * Whether this user has no UpstreamClusters to read: no right, another API server in the kubeconfig, or no kubeconfig. An API server that gives no answer
+ * is something else.
+ */
+export function mayNotRead(error: unknown, { kubeconfig, context }: ControlPlaneOptions): boolean {
+  if (error instanceof StatusError) return error.code === 401 || error.code === 403 || isUnknownKind(error)
+  return error instanceof UserError && kubeconfig === undefined && context === undefined
+}
 
 /** A 404 for an unknown path has no details; a 404 for a missing object names it. */
 function isUnknownKind({ code, status }: StatusError): boolean {

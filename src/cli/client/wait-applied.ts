@@ -5,10 +5,10 @@ import type { GatewayStatus, UpstreamClusterStatus } from '../../gateway/api/ups
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../gateway/core/status/gateways.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { metadataOf } from './control-plane.ts'
-import { textTable } from './text-table.ts'
 
 interface WaitDeps {
   readonly client: ObjectClient
@@ -30,7 +30,7 @@ interface Row {
   readonly applied: boolean
 }
 
-interface Look {
+export interface Look {
   readonly generation: number
   readonly rows: readonly Row[]
   /** Why it will never be in force; '' = it may. */
@@ -43,7 +43,7 @@ const DEAD_DURATIONS = 2
  * An object that is invalid only because of a Secret may still come into force otherwise, in particular its degrade switch: poll this
  * many more times.
  */
-const MAX_INVALID_LOOKS = 8
+export const MAX_INVALID_LOOKS = 8
 
 /**
  * Prints what each replica has in force, once all have it or the timeout is reached.
@@ -82,7 +82,7 @@ export async function waitApplied(deps: WaitDeps, cluster: string): Promise<numb
 }
 
 /** Detects which replicas renew their Lease, as far as one run of a command can tell. */
-class LiveReplicas {
+export class LiveReplicas {
   /** The renewTime at the first poll. */
   readonly #first = new Map<string, string>()
 
@@ -97,11 +97,16 @@ class LiveReplicas {
   }
 }
 
-async function lookAt({ client, now }: WaitDeps, cluster: string, replicas: LiveReplicas): Promise<Look> {
-  const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name: cluster })
-  const generation = metadataOf(object).generation ?? 1
-  const status = (object['status'] ?? {}) as UpstreamClusterStatus
-  const gateways = new Map((status.gateways ?? []).map((gateway) => [gateway.name, gateway]))
+async function lookAt(deps: WaitDeps, cluster: string, replicas: LiveReplicas): Promise<Look> {
+  const object = await deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name: cluster })
+  return lookOf(object, await aliveReplicas(deps, replicas))
+}
+
+/** Names of the replicas that renew their Lease. */
+export async function aliveReplicas(
+  { client, now }: Pick<WaitDeps, 'client' | 'now'>,
+  replicas: LiveReplicas,
+): Promise<ReadonlySet<string>> {
   const alive = new Set<string>()
   for (const namespace of REPLICA_NAMESPACES) {
     for (const item of (await client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR)).items) {
@@ -109,6 +114,14 @@ async function lookAt({ client, now }: WaitDeps, cluster: string, replicas: Live
       if (lease?.alive === true) alive.add(lease.replica)
     }
   }
+  return alive
+}
+
+/** What each replica has in force of an object, as its status says. */
+export function lookOf(object: JsonObject, alive: ReadonlySet<string>): Look {
+  const generation = metadataOf(object).generation ?? 1
+  const status = (object['status'] ?? {}) as UpstreamClusterStatus
+  const gateways = new Map((status.gateways ?? []).map((gateway) => [gateway.name, gateway]))
   const rows = [...new Set([...gateways.keys(), ...alive])].sort().map((replica): Row => {
     const gateway = gateways.get(replica)
     return { replica, alive: alive.has(replica), gateway, applied: hasApplied(gateway, generation) }

@@ -12,6 +12,37 @@ export function forControlPlane(command: Command): ControlPlaneCommand {
     .option('--context <name>', "context in it; default: the kubeconfig's own")
 }
 
+type ClusterFlags = {
+  kubeconfig?: string
+  context?: string
+  selector?: string
+  all: boolean
+  except: string[]
+}
+
+/** A command about several clusters: names and globs are arguments. */
+type ClustersCommand = Command<[string[]], ClusterFlags>
+
+/** Adds the arguments and flags that choose clusters in the API server of the objects. */
+export function forClusters(command: Command): ClustersCommand {
+  return forControlPlane(command)
+    .argument('[cluster...]', "metadata.name of UpstreamClusters, or globs: 'prod-*'")
+    .option('-l, --selector <selector>', "by labels of the UpstreamClusters: region=eu, 'region in (eu,us)', '!canary'")
+    .option('--all', 'all UpstreamClusters', false)
+    .option('--except <name>', 'but not this one, or those that match a glob; may be repeated', collect, [])
+}
+
+/** The same for a command that changes them. */
+export function forChanges(
+  command: Command,
+): Command<[string[]], ClusterFlags & { yes: boolean; dryRun: boolean; waveSize?: string; output?: string }> {
+  return forClusters(command)
+    .option('-y, --yes', 'with several clusters: do not ask', false)
+    .option('--dry-run', 'show the plan, and change nothing', false)
+    .option('--wave-size <n>', 'with several clusters: how many at once, a number or a percentage; default: 25%')
+    .option('-o, --output <format>', 'with several clusters: wide has a line for each, however many they are')
+}
+
 /** For a repeatable flag; its default is []. */
 export function collect(value: string, all: string[]): string[] {
   return [...all, value]
@@ -36,6 +67,6 @@ export function forAdmin(command: Command): AdminCommand {
     .addOption(url.default('http://127.0.0.1:9090'))
     .option('--ca-file <file>', "CA of its certificate, PEM; default: those of Node and of the kubeconfig's cluster")
     .option('--token-file <file>', 'bearer token for it; default: the credentials of the kubeconfig, for https alone')
-    .option('--kubeconfig <file>', 'who asks; default: as kubectl')
+    .option('--kubeconfig <file>', 'kubeconfig with the credentials to use; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")
 }

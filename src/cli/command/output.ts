@@ -42,6 +42,8 @@ export const NO_TERMINAL: Terminal = { columns: () => undefined, interrupted: ()
 export interface Terminal {
   /** Width of standard output; undefined = not a terminal. Read for each line: windows are resized. */
   columns(): number | undefined
+  /** Asks, and resolves with the line that is typed; undefined = not a terminal. */
+  readonly ask?: (question: string) => Promise<string>
   /** Aborts on the first Ctrl-C (SIGINT) or SIGTERM from now on; a second one ends the process as usual. */
   interrupted(): AbortSignal
 }

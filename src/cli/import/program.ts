@@ -6,20 +6,20 @@ import { forControlPlane } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 
 export function addImport(program: Command, { out, err, done }: CommandContext): void {
-  const command = program.command('import').description('make UpstreamClusters from kubeconfigs or a KubeGateway')
+  const command = program.command('import').description('import UpstreamClusters from kubeconfigs or a KubeGateway')
   forControlPlane(command.command('kubegateway'))
-    .description('the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
+    .description('import the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
-    .option('--force', 'overwrite files that are there', false)
+    .option('--force', 'overwrite existing files', false)
     .action(async (options) => done((await import('./kubegateway.ts')).importKubeGateway({ ...options, out, err })))
   command
     .command('kubeconfig')
-    .description('an UpstreamCluster and a Secret for each context')
+    .description('make an UpstreamCluster and a Secret for each context')
     .argument('<file>', 'kubeconfig')
     .option('--namespace <namespace>', 'namespace of the Secrets', OWN_NAMESPACE)
-    .option('--offline', 'do not ask the clusters for the CA of their client certificates', false)
+    .option('--offline', 'do not read the CA of client certificates from the clusters', false)
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
-    .option('--force', 'overwrite files that are there', false)
+    .option('--force', 'overwrite existing files', false)
     .action(async (file, options) =>
       done((await import('./kubeconfig.ts')).importKubeconfig({ ...options, file, out, err })),
     )

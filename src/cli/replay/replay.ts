@@ -12,9 +12,9 @@ import { loadWithoutSecrets } from '../../gateway/io/sources/files/source.ts'
 import { FlowTable } from '../../gateway/state/flow-tables.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { printable, safeJson } from '../../kit/core/text/printable.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { readServedClusters, type ServedClustersOptions } from '../client/served-clusters.ts'
-import { textTable } from '../client/text-table.ts'
 import { emptyReading, type LogReading, readLog } from './read-log.ts'
 
 export interface ReplayOptions extends Omit<ServedClustersOptions, 'configDir'> {

@@ -28,7 +28,7 @@ export function readChange({
   recover = false,
   status,
   now,
-}: DegradeOptions): SwitchChange | undefined {
+}: SwitchFlags): SwitchChange | undefined {
   if (text === undefined) {
     if (reason !== '' || ttl !== undefined || shadow)
       throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)
@@ -64,8 +64,12 @@ function expiryOf(atMs: number): string {
   return metaTime(atMs)
 }
 
-export interface DegradeOptions extends ControlPlaneOptions {
+export interface DegradeOptions extends SwitchFlags {
   readonly cluster: string
+}
+
+/** The flags, whichever clusters they are about. */
+export interface SwitchFlags extends ControlPlaneOptions {
   /** A DegradeMode, case-insensitive; default: unchanged. */
   readonly mode?: string
   /** Required with every mode but Off. */

@@ -20,6 +20,7 @@ import { statusError } from '../../kube/api/status.ts'
 import { createCA } from '../../pki/io/pki.ts'
 import type { DegradeOptions } from './change.ts'
 import { degradeCommand } from './degrade.ts'
+import { degradeMany } from './many.ts'
 
 const WRITTEN = 'written; --status shows where it is in force\n'
 const NOW = Date.parse('2030-01-31T12:00:00Z')
@@ -175,7 +176,7 @@ describe('degrade', () => {
     [
       'a recovery and a mode',
       { recover: true, mode: 'Freeze', reason: 'x' },
-      /--recover goes on from the mode that is set/,
+      /--recover continues from the mode that is set/,
     ],
     ['a hold of nothing', { hold: '60s', status: true }, /--hold and --ramp need --recover/],
     [
@@ -214,14 +215,14 @@ describe('degrade', () => {
       {},
       undefined,
       FREEZE,
-      /kube-controller-manager has never come through it: it goes past/,
+      /kube-controller-manager has never come through the gateway: it bypasses the gateway, and would evict/,
     ],
     [
-      'kube-controller-manager goes past the gateway',
+      'kube-controller-manager bypasses the gateway',
       {},
       { controllerManager: '2030-01-31T11:49:00Z' },
       FREEZE,
-      /^error: Freeze stops heartbeats, and kube-controller-manager has not come through it for 11 minutes: it goes past the gateway, and evicts the pods of all nodes that become NotReady\n/,
+      /^error: prod: Freeze stops heartbeats, and kube-controller-manager has not come through the gateway for 11 minutes: it bypasses the gateway, and would evict the pods of all nodes that become NotReady\n/,
     ],
     ['it comes through', {}, { controllerManager: LATELY }, FREEZE, undefined],
     [
@@ -229,7 +230,7 @@ describe('degrade', () => {
       {},
       { controllerManager: LATELY, kubelets: LATELY },
       FREEZE,
-      /^error: Freeze cuts off kubelets, which come through this gateway: .*HeartbeatsOnly keeps them Ready\n/,
+      /^error: prod: Freeze cuts off kubelets, which come through this gateway: .*HeartbeatsOnly keeps them Ready\n/,
     ],
     ['heartbeats are exempt', { exempt: [rule('system:nodes')] }, { kubelets: LATELY }, FREEZE, undefined],
     [
@@ -253,7 +254,7 @@ describe('degrade', () => {
       {},
       { controllerManager: LATELY },
       { ...FREEZE, mode: 'ReadOnly', server: 'https://prod.example.com:6443' },
-      /^error: ReadOnly cuts off user "alice": this command itself comes through the gateway to prod /,
+      /^error: prod: ReadOnly cuts off user "alice": this command itself comes through the gateway to prod /,
     ],
     [
       'by path',
@@ -300,13 +301,43 @@ describe('degrade', () => {
         return
       }
       assert.match(err, expected)
-      assert.match(err, /\nerror: nothing was changed; --force sets the mode all the same\n$/)
+      assert.match(err, /\nerror: nothing was changed; use --force to set the mode anyway\n$/)
       assert.deepEqual([out, code, generationOf('prod')], ['', 1, before])
       const forced = await throwSwitch({ ...options, force: true })
       assert.equal(forced.err, err.replace(/^error: nothing.*\n$/m, '').replaceAll(/^error/gm, 'warning'))
       assert.deepEqual([forced.code, specOf('prod').degrade?.mode], [0, options.mode])
     })
   }
+
+  test('guard rails say the same of one cluster and of many, and nothing that a terminal would interpret', async () => {
+    const servers = [{ endpoint: 'https://10.0.0.1' }]
+    put('prod', { servers, dispatchPolicies: [], secureServing: { serverNames: ['prod.example.com'] }, degrade: {} })
+    const userInfo = { username: '\u001b[2Jmallory\u202e', groups: [] }
+    objects.create = (_, object) => Promise.resolve({ ...object, status: { userInfo } })
+    const options = { ...FREEZE, server: 'https://prod.example.com:6443' }
+    const one = await throwSwitch(options)
+    const [objections = ''] = one.err.split('\n')
+    const many: string[] = []
+    const out = (text: string): void => void many.push(text)
+    await degradeMany({
+      ...options,
+      clusters: ['pro*'],
+      status: false,
+      client: objects,
+      now: () => NOW,
+      out,
+      err: out,
+      yes: true,
+    })
+    assert.deepEqual(
+      many
+        .join('')
+        .match(/ {2}stopped: (.*)/)
+        ?.slice(1),
+      [objections.replace('error: ', '')],
+    )
+    assert.match(objections, /NotReady; Freeze cuts off user "\\x1b\[2Jmallory\\u202e": this command itself/)
+  })
 
   test('Limited ramps from the moment that it is set; every other mode forgets it', async () => {
     await throwSwitch({ mode: 'Limited', reason: 'x', ttl: '1h' })
@@ -393,7 +424,7 @@ describe('degrade', () => {
     assert.equal(refused.code, 1)
     assert.match(
       refused.err,
-      /^error: no gateway leads there.*; objects that are files have no leader: set spec.degrade.mode/,
+      /^error: no gateway is the leader there.*; objects that are files have no leader: set spec.degrade.mode/,
     )
     assert.equal(specOf('prod').degrade?.recovery, undefined)
     leads(NOW - 600_000)

@@ -3,10 +3,10 @@
 // to the gateway's data directory; the gateway picks the file up, and writes the result next to it.
 
 import { readPositiveDuration } from '../../cli/client/control-plane.ts'
-import { textTable } from '../../cli/client/text-table.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import { switchesOf } from '../io/local-switches/switch-directory.ts'
 import {
   isDirectory,
@@ -39,7 +39,9 @@ export async function degradeLocally(options: DegradeOptions): Promise<number> {
     if (unread !== '') throw new UserError(`${dataDir}: ${unread}`, fixOfUnread(options))
     writable(() => writeSwitch(dataDir, local), dataDir)
     if (change.mode !== 'Off')
-      err('warning: who comes through the gateway was not checked: that needs the API server\n')
+      err(
+        'warning: without the API server it cannot be checked whether kube-controller-manager and kubelets come through the gateway\n',
+      )
     return await untilInForce(local, options, dataDir, deadlineMs)
   } catch (error) {
     if (!(error instanceof UserError)) throw error
@@ -59,7 +61,7 @@ export function showLocal(
   const { switches: known, errors } = unread === '' ? readSwitchStates(dataDir) : { switches: [], errors: {} }
   const switches = [...known, ...untakenSwitches(dataDir, known, unread)]
   const shown = switches.filter((one) => cluster === undefined || one.cluster === cluster)
-  for (const [file, why] of Object.entries(errors)) err(`error: ${file} does not count: ${why}\n`)
+  for (const [file, why] of Object.entries(errors)) err(`error: ${file} is ignored: ${why}\n`)
   if (shown.length === 0) out(`no local degrade switch on this machine${unread === '' ? '' : `: ${unread}`}\n`)
   else out(textTable([HEAD, ...shown.map(rowOf)]))
   for (const { cluster: name, problem } of shown) if (problem !== '') err(`error: ${name}: ${problem}\n`)
@@ -168,7 +170,7 @@ function checkFlags({ recover, force, watch, off, mode, status, kubeconfig, cont
     throw new UserError('--recover and --watch need the API server', 'leave them out, or --local')
   }
   if (kubeconfig !== undefined || context !== undefined || force === true) {
-    throw new UserError('--local asks no API server', 'leave --kubeconfig, --context and --force out')
+    throw new UserError('--local does not use an API server', 'leave --kubeconfig, --context and --force out')
   }
   if (off === true && (mode !== undefined || status)) {
     throw new UserError('--off lifts the local switch, and does nothing else', 'leave --mode and --status out')

@@ -1,35 +1,50 @@
 // The flags of `portcullis degrade`.
 
 import type { Command } from 'commander'
-import { forControlPlane } from '../../cli/command/flags.ts'
-import type { CommandContext } from '../../cli/command/output.ts'
+import { forChanges } from '../../cli/command/flags.ts'
+import { type CommandContext, NO_TERMINAL, type Terminal } from '../../cli/command/output.ts'
 import { DEGRADE_MODES } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 
-export function addDegrade(program: Command, { out, err, now, done }: CommandContext): void {
-  forControlPlane(program.command('degrade'))
-    .description('set the degrade mode of a cluster, or see where it is in force')
-    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
+interface DegradeContext extends CommandContext {
+  readonly terminal?: Terminal
+}
+
+export function addDegrade(program: Command, { out, err, now, done, terminal = NO_TERMINAL }: DegradeContext): void {
+  forChanges(program.command('degrade'))
+    .description('set the degrade mode of clusters, or see where it is in force')
     .option('--mode <mode>', DEGRADE_MODES.join(', '))
     .option('--reason <text>', 'shown in every refusal; required with every mode but Off')
     .option('--ttl <duration>', 'the mode ends by itself after this time')
     .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
-    .option('--force', 'set the mode even if pods would be evicted, or kubelets or this command cut off', false)
+    .option(
+      '--force',
+      'set the mode even if pods would be evicted, or kubelets or this command would be cut off',
+      false,
+    )
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
-    .option('--recover', 'climb back to Off, a mode at a time, each when its checks have held', false)
-    .option('--hold <duration>', 'with --recover: how long the checks of a mode have to hold; default: 60s')
-    .option('--ramp <duration>', 'with --recover: how long Limited is held at least; default: 10m')
+    .option('--recover', 'go back to Off, one mode at a time, each when the checks of the mode before have held', false)
+    .option('--hold <duration>', 'with --recover: how long the checks of a mode must hold; default: 60s')
+    .option('--ramp <duration>', 'with --recover: how long to stay at Limited, at least; default: 10m')
     .option('--watch', 'with --status: show the steps of a recovery until it is over', false)
     .option(
       '--local',
-      'with --source kubernetes: on this machine, while the API server of the objects is away; written to the object later',
+      'with --source kubernetes: on this machine, while the API server that holds the objects is unavailable; written to the object later',
       false,
     )
-    .option('--off', 'with --local: lift what was set so', false)
+    .option('--off', 'with --local: lift the local mode', false)
     .option('--data-dir <dir>', 'with --local: that of the gateway; default: data')
     .option('--timeout <duration>', 'how long to wait; default: 30s, with --local 5s')
-    .action(async (cluster, options) => {
-      const given = { ...options, cluster, now, out, err }
-      if (options.local) await done((await import('./local.ts')).degradeLocally(given))
-      else await done((await import('./degrade.ts')).degradeCommand(given))
+    .action(async (clusters, { dryRun, ...options }) => {
+      const { onlyCluster } = await import('../../cli/client/chosen-clusters.ts')
+      const cluster = onlyCluster({ ...options, clusters })
+      const given = { ...options, now, out, err }
+      if (cluster !== undefined && options.local) {
+        await done((await import('./local.ts')).degradeLocally({ ...given, cluster }))
+      } else if (cluster !== undefined && !dryRun) {
+        await done((await import('./degrade.ts')).degradeCommand({ ...given, cluster }))
+      } else {
+        const { degradeMany } = await import('./many.ts')
+        await done(degradeMany({ ...given, clusters, dryRun, ask: terminal.ask }))
+      }
     })
 }

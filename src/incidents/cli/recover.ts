@@ -2,8 +2,7 @@
 // progress, once or until it is over.
 
 import { getCluster, metadataOf } from '../../cli/client/control-plane.ts'
-import { textTable } from '../../cli/client/text-table.ts'
-import { DEGRADE_MODES } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../gateway/api/upstream-cluster/schema.ts'
 import type { RecoveryStatus, UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
@@ -12,11 +11,12 @@ import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { complete, DURATION_PATTERN, fieldOf } from '../../kit/api/json/json-schema.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
-import type { DegradeOptions } from './change.ts'
-import { degradeOf, switchHasExpired } from './state.ts'
+import type { DegradeOptions, SwitchFlags } from './change.ts'
+import { degradeOf, goalOf, switchHasExpired } from './state.ts'
 
 const DURATION = new RegExp(DURATION_PATTERN)
 const SCHEMA = fieldOf(fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade'), 'recovery')
@@ -35,14 +35,14 @@ export function readRecovery({
   ramp,
   watch,
   status,
-}: DegradeOptions): RecoveryChange | undefined {
+}: SwitchFlags): RecoveryChange | undefined {
   if (watch === true && !status) throw new UserError('--watch needs --status', 'give both')
   if (!recover) {
     if (hold !== undefined || ramp !== undefined) throw new UserError('--hold and --ramp need --recover', 'give it')
     return undefined
   }
   if (mode !== undefined) {
-    throw new UserError('--recover goes on from the mode that is set', 'leave --mode out, or set it before')
+    throw new UserError('--recover continues from the mode that is set', 'leave --mode out, or set the mode first')
   }
   for (const [flag, text] of Object.entries({ '--hold': hold, '--ramp': ramp })) {
     if (text === undefined || DURATION.test(text)) continue
@@ -75,14 +75,21 @@ export async function startRecovery(
   }
   const { hold, ramp } = complete(SCHEMA, degradeOf(after).recovery)
   out(
-    `${name}: recovery from ${mode}: a mode at a time, each when its checks have held for ${hold}, Limited for ${ramp}\n`,
+    `${name}: recovery from ${mode}${goalText(after, now())}: a mode at a time, each when its checks have held for ${hold}, Limited for ${ramp}\n`,
   )
   return after
 }
 
+/** '' = Off, as ever. */
+function goalText(object: JsonObject, nowMs: number): string {
+  const goal = goalOf(object, nowMs)
+  return goal === 'Off' ? '' : ` to ${goal}, as before`
+}
+
 const FILES = 'objects that are files have no leader: set spec.degrade.mode there, a mode at a time'
 
-async function requireLeader(client: ObjectClient, nowMs: number, err: (text: string) => void): Promise<void> {
+/** @throws {UserError} if no gateway would take the steps */
+export async function requireLeader(client: ObjectClient, nowMs: number, err: (text: string) => void): Promise<void> {
   let lease: JsonObject
   try {
     lease = await client.get(LEASES, LEADER_LEASE)
@@ -90,7 +97,7 @@ async function requireLeader(client: ObjectClient, nowMs: number, err: (text: st
     if (!(error instanceof StatusError) || (error.code !== 404 && error.code !== 403)) throw error
     // Without the right to read Leases a recovery may still be started.
     if (error.code === 403) return
-    throw new UserError('no gateway leads there, and the leader is who takes the steps', FILES)
+    throw new UserError('no gateway is the leader there, and only the leader takes the steps', FILES)
   }
   const { holderIdentity, renewTime, leaseDurationSeconds } = recordOf(lease['spec'])
   const renewedMs = Date.parse(textOf(renewTime))
@@ -107,7 +114,7 @@ export function recoveryReport(object: JsonObject): string {
   const { recovery } = degradeOf(object)
   if (recovery === undefined) return ''
   const seen = recoveryOf(object)
-  if (seen === undefined) return 'recovery: the leader has not looked yet\n'
+  if (seen === undefined) return 'recovery: the leader has not begun it yet\n'
   const { step, since, startedFrom, holdingSince, checks, waitingFor } = seen
   const ladder: readonly string[] = DEGRADE_MODES
   const rung = ladder.length - ladder.indexOf(step)
@@ -124,14 +131,16 @@ function recoveryOf(object: JsonObject): RecoveryStatus | undefined {
 
 /** Prints the report whenever it changes. The exit code: 0 if the mode is Off in the end. */
 export async function watchRecovery(client: ObjectClient, cluster: string, options: DegradeOptions): Promise<number> {
-  const { out, err, pollMs = POLL_MS } = options
+  const { out, err, now, pollMs = POLL_MS } = options
   let shown: string | undefined
+  let goal: DegradeMode = 'Off'
   for (;;) {
     const object = await getCluster(client, cluster)
     const report = recoveryReport(object)
-    if (report === '') return ended(object, shown, out, err)
+    if (report === '') return ended(object, shown, goal, out, err)
     if (report !== shown) out(report)
     shown = report
+    goal = goalOf(object, now())
     await new Promise((resolve) => setTimeout(resolve, pollMs))
   }
 }
@@ -139,13 +148,14 @@ export async function watchRecovery(client: ObjectClient, cluster: string, optio
 function ended(
   object: JsonObject,
   shown: string | undefined,
+  goal: DegradeMode,
   out: DegradeOptions['out'],
   err: DegradeOptions['err'],
 ): number {
   const { mode = 'Off' } = degradeOf(object)
   const { name } = metadataOf(object)
   if (shown === undefined) out(`${name}: no recovery is under way\n`)
-  else if (mode === 'Off') out(`${name}: recovery complete, the degrade mode is Off\n`)
+  else if (mode === goal || mode === 'Off') out(`${name}: recovery complete, the degrade mode is ${mode}\n`)
   else err(`error: the recovery of ${name} was ended by hand; the degrade mode is ${mode}\n`)
-  return shown === undefined || mode === 'Off' ? 0 : 1
+  return shown === undefined || mode === goal || mode === 'Off' ? 0 : 1
 }

@@ -1,7 +1,7 @@
 // Describes the switch of an UpstreamCluster for `portcullis degrade`.
 
 import { metadataOf } from '../../cli/client/control-plane.ts'
-import { DEFAULT_DEGRADE_MODE } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { DEFAULT_DEGRADE_MODE, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../gateway/api/upstream-cluster/feature-gates.ts'
 import { type Degrade, FEATURE_GATES_ANNOTATION } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -26,6 +26,26 @@ export function describe(object: JsonObject, nowMs: number): string {
 export function switchHasExpired(object: JsonObject, nowMs: number): boolean {
   const { expiresAt } = degradeOf(object)
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
+}
+
+/** The mode that the object means now: Off after its expiry. */
+export function modeAt(object: JsonObject, nowMs: number): DegradeMode {
+  if (deniesAll(object)) return 'Freeze'
+  const { mode = DEFAULT_DEGRADE_MODE } = degradeOf(object)
+  return switchHasExpired(object, nowMs) ? 'Off' : mode
+}
+
+/** Where a recovery ends. */
+export function goalOf(object: JsonObject, nowMs: number): DegradeMode {
+  const { before } = degradeOf(object)
+  const over = before?.expiresAt !== undefined && Date.parse(before.expiresAt) <= nowMs
+  return before === undefined || over ? 'Off' : before.mode
+}
+
+/** Whether what applied before an earlier switch of many clusters is over, and would mislead a later recovery. */
+export function isForgotten(object: JsonObject, mode: DegradeMode, nowMs: number): boolean {
+  const { before } = degradeOf(object)
+  return before !== undefined && (mode === 'Off' || modeAt(object, nowMs) === 'Off')
 }
 
 /** What a replica does once the object is in force. */
@@ -54,7 +74,7 @@ export function faultsOf(object: JsonObject, change: SwitchChange | undefined): 
   return found
 }
 
-function deniesAll(object: JsonObject): boolean {
+export function deniesAll(object: JsonObject): boolean {
   const { annotations } = metadataOf(object)
   return parseFeatureGates(annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled.has('DenyAllRequests')
 }

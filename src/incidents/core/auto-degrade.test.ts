@@ -132,7 +132,7 @@ test('while all is good again and has to last, the reason says so, and not what 
   const world = new World().see(12).run(60)
   assert.match(world.state.reason, /^12 of \d+ nodes unready \(\d+ %\)$/)
   world.see(0).run(60)
-  assert.match(world.state.reason, /^0 of \d+ nodes unready \(0 %\): good again, but not for long enough yet$/)
+  assert.match(world.state.reason, /^0 of \d+ nodes unready \(0 %\): healthy again, but not for long enough yet$/)
   world.see(12).run(1)
   assert.match(world.state.reason, /^12 of \d+ nodes unready \(\d+ %\)$/)
 })

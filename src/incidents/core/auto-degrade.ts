@@ -202,7 +202,7 @@ function withPhase(
 const ON_THE_WAY = 'on the way back by steps'
 
 /** Suffix of the reason while all conditions are good again, and must stay good for exitAfter. */
-const ENDING = ': good again, but not for long enough yet'
+const ENDING = ': healthy again, but not for long enough yet'
 
 function isEnding(state: AutoDegradeState): boolean {
   const active = [state.nodes, state.upstream].filter((condition) => condition.active)

@@ -17,6 +17,8 @@ interface RecoveryOptions {
   readonly holdMs: number
   /** Minimum time in mode Limited. Milliseconds */
   readonly rampMs: number
+  /** The mode at which it ends. Default Off. */
+  readonly goal?: DegradeMode
 }
 
 /** All times are monotonic milliseconds of this process: a new leader restarts the hold. */
@@ -38,7 +40,7 @@ export type RecoveryAction =
   | { readonly kind: 'wait' }
   /** Set this mode. `because`: for Events. */
   | { readonly kind: 'climb' | 'goBack'; readonly to: DegradeMode; readonly because: string }
-  /** It is at Off: nothing is left to do. */
+  /** It is at its goal or above: nothing is left to do. */
   | { readonly kind: 'done' }
 
 export interface RecoveryDecision {
@@ -68,7 +70,8 @@ export function stepRecovery(
 ): RecoveryDecision {
   const at = follow(before, mode, nowMs)
   const refused = followQueue(at.refused, facts.refusedDisruptive ?? 0, nowMs)
-  if (mode === 'Off') {
+  const { goal = 'Off' } = options
+  if (DEGRADE_MODES.indexOf(mode) <= DEGRADE_MODES.indexOf(goal)) {
     const state = { ...at, holdingSinceMs: undefined, failingSinceMs: undefined, lookedAtMs: nowMs }
     return { state, action: { kind: 'done' }, checks: [], waitingFor: '' }
   }

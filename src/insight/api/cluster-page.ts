@@ -1,6 +1,7 @@
 // Response of `/api/v1/clusters/NAME`: one cluster in full.
 
 import type { ProtectorRow } from '../../gateway/api/pod-protection-in-force.ts'
+import type { CacheState } from '../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { Change, ClusterTile, Series } from './overview.ts'
 
 export interface ClusterPage {
@@ -24,6 +25,8 @@ export interface ClusterPage {
     readonly count: number
   }[]
   readonly protection: ProtectionPane | null
+  /** Resources whose reads the gateway answers itself; none = it has no cache. */
+  readonly cached: readonly CachedRow[]
   readonly certificates: readonly { readonly certificate: string; readonly endsAt: number }[]
   readonly problems: readonly { readonly severity: 'error' | 'warning'; readonly message: string }[]
   readonly changes: readonly Change[]
@@ -85,4 +88,20 @@ export interface ProtectionPane {
   readonly protectors: readonly ProtectorRow[]
   /** Number of omitted entries. */
   readonly omitted: number
+}
+
+/** Counts are since the replicas were started. */
+export interface CachedRow {
+  readonly resource: string
+  readonly version: string
+  readonly state: CacheState
+  /** What is wrong; '' = nothing. */
+  readonly message: string
+  readonly objects: number
+  readonly bytes: number
+  /** Since the cluster last told of a change, or that there was none; null = nothing is kept. */
+  readonly ageSeconds: number | null
+  readonly hits: number
+  /** Forwarded reads, the most frequent reason first. */
+  readonly passes: readonly { readonly reason: string; readonly count: number }[]
 }

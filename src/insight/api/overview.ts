@@ -19,6 +19,10 @@ export interface Overview {
   readonly totals: Totals
   /** Worst first, unless sorted otherwise. */
   readonly clusters: readonly ClusterTile[]
+  /** Labels by which they can be grouped, the most frequent first. */
+  readonly labelKeys: readonly string[]
+  /** By value of the label, if they are grouped: '' = without it. */
+  readonly groups: readonly ClusterGroup[]
   /** Number of matches on all pages. */
   readonly matching: number
   /** 1-based. */
@@ -65,8 +69,18 @@ export interface Series {
 /** Why a cluster hurts, worst first. */
 export type Trouble = 'down' | 'errors' | 'endpoints' | 'credentials' | 'refused' | 'slow' | 'degraded'
 
+/** The matching clusters with one value of the label. */
+export interface ClusterGroup {
+  readonly value: string
+  readonly clusters: number
+  readonly hurting: number
+  readonly switched: number
+}
+
 export interface ClusterTile {
   readonly name: string
+  /** Value of the label that the page is grouped by; '' = without it, or not grouped. */
+  readonly group: string
   /** [] = none. */
   readonly troubles: readonly Trouble[]
   readonly requestsPerSecond: number

@@ -5,7 +5,7 @@ import type { ClusterPage } from './cluster-page.ts'
 import type { ClusterTile, Overview, Series, Totals } from './overview.ts'
 
 /** Bump whenever the shapes below change. */
-export const PART_FORMAT = 1
+export const PART_FORMAT = 3
 /** Maximum entries per list; the rest is only counted. */
 export const MAX_PART_ROWS = 1000
 
@@ -18,7 +18,9 @@ export interface SeriesPart extends Omit<Series, 'p99'> {
   readonly durations: readonly Durations[]
 }
 
-export interface TilePart extends Omit<ClusterTile, 'troubles' | 'errorRatio' | 'refusedRatio' | 'p50' | 'p99'> {
+export interface TilePart
+  extends Omit<ClusterTile, 'group' | 'troubles' | 'errorRatio' | 'refusedRatio' | 'p50' | 'p99'> {
+  readonly labels: Readonly<Record<string, string>>
   readonly errorsPerSecond: number
   readonly refusedPerSecond: number
   /** Durations of the newest step. */

@@ -36,7 +36,7 @@ export const POD_PROTECTORS: ResourceKind = {
       // Podseidon's own column shows the aggregated number a second time.
       name: 'Estimated',
       type: 'integer',
-      description: 'Available pods less the deletions let through since.',
+      description: 'Available pods less the deletions admitted since.',
       jsonPath: '.status.summary.estimatedAvailableReplicas',
     },
     {

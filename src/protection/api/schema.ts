@@ -25,21 +25,23 @@ function count(description: string): Schema<number> {
 export const POD_PROTECTOR_SPEC_SCHEMA = object(
   'Which pods are protected, and how many of them must stay available.',
   {
-    minAvailable: count('No available pod is deleted when this many, or fewer, are available.'),
-    minReadySeconds: wholeNumber('Seconds that a pod has to be ready without interruption to count as available.'),
+    minAvailable: count('No available pod may be deleted while this many, or fewer, are available.'),
+    minReadySeconds: wholeNumber('Seconds that a pod must be ready without interruption to count as available.'),
     selector: labelSelector('The pods that are protected. Empty: all of the namespace.'),
     aggregationSelector: labelSelector('The pods that are counted: at least those of selector. Default: selector.'),
     admissionHistoryConfig: object('Overrides settings of the gateway for this object.', {
-      maxConcurrentLag: wholeNumber('Deletions that may be let through before they are seen to happen. 0 = no limit.'),
-      compactThreshold: wholeNumber('How many single deletions are remembered before old ones are joined; at least 1.'),
-      aggregationRateMillis: wholeNumber('Milliseconds from an event of a pod until it is counted.'),
+      maxConcurrentLag: wholeNumber('Maximum admitted deletions that have not been observed yet. 0 = no limit.'),
+      compactThreshold: wholeNumber(
+        'Maximum separate entries for deletions, beyond which old ones are merged; at least 1.',
+      ),
+      aggregationRateMillis: wholeNumber('Milliseconds from an event of a pod to the next count.'),
     }),
   },
   ['minAvailable', 'minReadySeconds', 'selector'],
 )
 
 const aggregation = object(
-  'The pods of the cell as they were counted last.',
+  'The last count of the pods of the cell.',
   {
     totalReplicas: count('Pods that are not being terminated.'),
     availableReplicas: count('Pods that have been ready for minReadySeconds.'),
@@ -47,29 +49,29 @@ const aggregation = object(
     scheduledReplicas: wholeNumber('Pods that have a node.'),
     runningReplicas: wholeNumber('Pods in phase Running.'),
     // With microseconds.
-    lastEventTime: time('When the last event that was counted happened.'),
+    lastEventTime: time('Time of the last event that was counted.'),
     // Added, as is the next field. Absent: the skew is unknown.
     resourceVersion: text('The resourceVersion of the cell when its pods were counted.'),
     clockSkewMillis: wholeNumber(
-      'By how much the clock of the cell was ahead of that of the aggregator; negative: behind.',
+      'How far the clock of the cell was ahead of that of the aggregator; negative: behind.',
     ),
   },
   ['totalReplicas', 'availableReplicas'],
 )
 
 const bucket = object(
-  'One deletion that was let through, or several that were joined.',
+  'One admitted deletion, or several that were merged.',
   {
-    startTime: time('When it was let through; of several, the first.'),
-    podName: text('The pod, where it is only one. Not always kept.'),
-    podUID: text('The uid of the pod, where it is only one.'),
-    endTime: time('When the last one was let through, of several.'),
+    startTime: time('When it was admitted; if several, the first.'),
+    podName: text('The pod, if there is only one. Not always kept.'),
+    podUID: text('The uid of the pod, if there is only one.'),
+    endTime: time('When the last of several was admitted.'),
     // 0: the pod is not counted as available, and must not become so.
     counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('How many fewer pods will be available than were counted.')),
     // Added, as is the next field. A snapshot at least this new without the pod proves that it is gone.
     resourceVersion: text('The resourceVersion of the pod as it was admitted; if there are several, the greatest.'),
     // The remainder of `counter` has no known uid.
-    podUIDs: list('The uids of the pods, of several that were joined.', text('The uid of a pod.')),
+    podUIDs: list('The uids of the pods of several merged deletions.', text('The uid of a pod.')),
   },
   ['startTime'],
 )
@@ -79,7 +81,7 @@ const cell = object(
   {
     cellID: text('The name of the cell.'),
     aggregation,
-    admissionHistory: object('Deletions let through and not yet counted.', {
+    admissionHistory: object('Admitted deletions that are not yet counted.', {
       buckets: list('By time.', bucket),
     }),
     // Added.
@@ -93,7 +95,7 @@ const summary = object(
   {
     totalReplicas: wholeNumber('Pods that are not being terminated.'),
     aggregatedAvailableReplicas: wholeNumber('Available pods as they were counted.'),
-    estimatedAvailableReplicas: wholeNumber('Available pods less the deletions let through since.'),
+    estimatedAvailableReplicas: wholeNumber('Available pods less the deletions admitted since.'),
     maxLatencyMillis: wholeNumber('Milliseconds by which the slowest cell is behind its admissions.', 'int64'),
     aggregatedReady: wholeNumber('Ready pods as they were counted.'),
     aggregatedScheduled: wholeNumber('Pods with a node as they were counted.'),
@@ -103,7 +105,7 @@ const summary = object(
 )
 
 export const POD_PROTECTOR_STATUS_SCHEMA = object(
-  'What has been counted and let through.',
+  'Counted pods and admitted deletions.',
   {
     cells: byKey('cellID', list('Each cell.', cell)),
     summary,

@@ -356,7 +356,7 @@ export class Protection implements PodProtectionInForce {
 /** The files bind the ServiceAccount of a gateway in the cluster; a gateway elsewhere has its own user. */
 function withRights(message: string, file: string): string {
   if (!/forbidden/i.test(message)) return message
-  return `${message}; apply ${file}, with the user that is named here in the place of the ServiceAccount portcullis-system/portcullis`
+  return `${message}; apply ${file}, with the user named here in place of the ServiceAccount portcullis-system/portcullis`
 }
 
 function ownClient(

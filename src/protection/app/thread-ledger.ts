@@ -20,7 +20,7 @@ import { DELETIONS, PROTECTED_NAMESPACES, RELEASED_RESERVATIONS, SCALE_DOWN } fr
 /** Fallback: the ledger has its own timeout, with a better message. */
 const GRACE_MS = 500
 
-/** What a thread gives. */
+/** Provided by the thread. */
 export interface LedgerLine {
   readonly topics: TopicChannel
   readonly questions: AsksMain

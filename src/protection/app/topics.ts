@@ -1,4 +1,4 @@
-// What the main thread and the gateway threads tell and ask each other about pod protection.
+// Topics and questions between the main thread and the gateway threads about pod protection.
 
 import { Question } from '../../kit/core/topics/questions.ts'
 import { Topic } from '../../kit/core/topics/topics.ts'

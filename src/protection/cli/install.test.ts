@@ -220,7 +220,7 @@ test('errors are named, and nothing is sent', async () => {
     [options({ url: 'https://gateway:1/path' }), /--url is not/],
     [{ ...bare, dataDir: dir, service: 'portcullis' }, /--service is not NAMESPACE\/NAME/],
     [{ ...bare, dataDir: dir, service: 'a/b', port: 0 }, /--port is not a port/],
-    [{ ...bare, url: 'https://gateway' }, /the CA of the webhook is not known; give --data-dir DIR/],
+    [{ ...bare, url: 'https://gateway' }, /the CA of the webhook is unknown; give --data-dir DIR/],
     [options({ tokenFile: file }), /holds no token/],
     [options({ cluster: 'Worker_1' }), /--cluster "Worker_1" is not a DNS name/],
     [options({ name: 'A b' }), /--name "A b" is not a DNS name/],

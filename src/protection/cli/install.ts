@@ -142,13 +142,13 @@ function addressOf(options: ProtectInstallOptions): WebhookAddress {
   checkCell(cell)
   const where = readAddress(url, service, port)
   const file = caFile ?? (dataDir === undefined ? undefined : controlPaths(dataDir).caCertificate)
-  if (file === undefined) throw noSource('the CA of the webhook is not known', '--ca-file FILE')
+  if (file === undefined) throw noSource('the CA of the webhook is unknown', '--ca-file FILE')
   return { ...where, cell, caPem: readTextFile(file), token: options.token ? tokenOf(options) : '' }
 }
 
 function tokenOf({ cluster, dataDir, tokenFile }: WebhookTarget): string {
   if (tokenFile !== undefined) return checkedToken(tokenFile, readTextFile(tokenFile).trim())
-  if (dataDir === undefined) throw noSource('the token of the cell is not known', '--token-file FILE')
+  if (dataDir === undefined) throw noSource('the token of the cell is unknown', '--token-file FILE')
   return createWebhookTokens(readControlTokenKey(controlPaths(dataDir).pki)).tokenOf(cluster)
 }
 

@@ -6,11 +6,9 @@ import type { CommandContext } from '../../cli/command/output.ts'
 import { CONFIGURATION_NAME } from './install-manifest.ts'
 
 export function addProtect(program: Command, { out, err, now, done }: CommandContext): void {
-  const protect = program
-    .command('protect')
-    .description('pod protection: its state, what it would answer, its dry-run switch')
+  const protect = program.command('protect').description('pod protection: its state, its decisions, its dry-run switch')
   forControlPlane(protect.command('status'))
-    .description('PodProtectors with their numbers and cells; exit code 1 when one is below its minimum')
+    .description('show PodProtectors with their numbers and cells; exit with 1 if one is below its minimum')
     .argument('[name]', 'only this one')
     .option('-n, --namespace <namespace>', 'namespace; default: default')
     .option('-A, --all-namespaces', 'in all namespaces', false)
@@ -20,7 +18,7 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
       ),
     )
   forControlPlane(protect.command('why'))
-    .description('whether a pod may be deleted now, and why; exit code 1 when the deletion would be refused')
+    .description('show whether a pod may be deleted now, and why; exit with 1 if the deletion would be refused')
     .argument('<pod>', 'its name')
     .option('-n, --namespace <namespace>', 'namespace of the pod; default: default')
     .requiredOption('--cluster <name>', 'UpstreamCluster of the pod, or the name of a cell')
@@ -34,7 +32,9 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
     .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', parseWholeNumber)
     .action(async (pod, options) => done((await import('./why.ts')).protectWhy({ ...options, pod, now, out, err })))
   forControlPlane(protect.command('dry-run'))
-    .description('on: evaluate and count, but refuse nothing; off: refuse again. Waits until every replica does so')
+    .description(
+      'on: evaluate and count, but refuse nothing; off: refuse again. Waits until every replica has applied it',
+    )
     .argument('<mode>', 'on or off')
     .argument('[clusters...]', 'metadata.name of UpstreamClusters; default: all with spec.podProtection')
     .option('--timeout <duration>', 'how long to wait for each', '30s')
@@ -49,9 +49,14 @@ const DEFAULT_PORT = 9444
 /** `install`, `uninstall` and `credentials`. */
 export function registerProtectInstall(command: Command, { out, err, now, done }: CommandContext): void {
   forWorker(forWebhook(command.command('install')))
-    .description('make the API servers of a worker cluster ask the protection webhook')
-    .option('--no-token', 'put no token in the path: the API servers present a credential (protect credentials)')
-    .option('--exclude-namespace <namespace>', 'pods there are never asked about; may be repeated', collect, [])
+    .description('make the API servers of a worker cluster call the protection webhook')
+    .option('--no-token', 'do not put a token in the path: the API servers present a credential (protect credentials)')
+    .option(
+      '--exclude-namespace <namespace>',
+      'namespace whose pods the webhook does not check; may be repeated',
+      collect,
+      [],
+    )
     .option('--shadow', 'deletions pass while the webhook is unavailable (failurePolicy Ignore)', false)
     .option('--print', 'print the manifest, and change nothing', false)
     .option('--timeout <duration>', 'how long to wait for the webhook to answer', '30s')

@@ -1,7 +1,6 @@
 // `portcullis protect status`: PodProtectors with their numbers by cell, and which of them are below their minimum.
 
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from '../../cli/client/control-plane.ts'
-import { textTable } from '../../cli/client/text-table.ts'
 import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { skewText } from '../../gateway/core/clocks/cell-clock.ts'
@@ -11,6 +10,7 @@ import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '..
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { formatDuration } from '../../kit/core/text/duration.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'

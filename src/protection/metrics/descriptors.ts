@@ -24,7 +24,7 @@ const RETRY_COUNTS = Float64Array.of(0, 1, 2, 4, 8, 16)
 export const WEBHOOK_REQUEST: Metric<[string, string, string]> = table.histogram(
   'webhook_request',
   ['cell', 'status', 'cause'],
-  'Pod deletions that were evaluated, and how long that took',
+  'Time to evaluate a pod deletion',
   SECONDS,
 )
 export const WEBHOOK_HANDLED: Metric<[string, string, 'true' | 'false', string, string]> = table.histogram(
@@ -55,13 +55,13 @@ export const SUBMIT_RETRIES: Metric<[string, string]> = table.histogram(
 export const BATCH: Metric<[string]> = table.histogram(
   'retrybatch_batch',
   ['pool'],
-  'From the first attempt to write a batch to its end',
+  'Time from the first attempt to write a batch to its end',
   SECONDS,
 )
 export const BATCH_RETRIES: Metric<[string]> = table.histogram(
   'retrybatch_batch_retry_count',
   ['pool'],
-  'Failed attempts before a batch was written or given up',
+  'Failed attempts before a batch was written or abandoned',
   RETRY_COUNTS,
 )
 export const EXECUTE: Metric<[string, string, string]> = table.histogram(
@@ -79,13 +79,13 @@ export const EXECUTE_SIZE: Metric<[string, string, string]> = table.histogram(
 export const INFLIGHT_KEYS: Metric<[string]> = table.gauge(
   'retrybatch_inflight_keys',
   ['pool'],
-  'PodProtectors with something to be written',
+  'PodProtectors with pending writes',
 )
 export const RELEASED: Metric<[]> = table.counter('protection_released_total', [], 'Reservations that were released')
 export const PROTECTOR_ENQUEUE: Metric<[]> = table.histogram(
   'ppr_enqueue',
   [],
-  'Changes of PodProtectors, until they can be found by labels',
+  'Time until a changed PodProtector can be found by labels',
   SECONDS,
 )
 export const PROTECTOR_INDEX_ERROR: Metric<[string]> = table.counter(
@@ -96,12 +96,12 @@ export const PROTECTOR_INDEX_ERROR: Metric<[string]> = table.counter(
 export const PROTECTOR_MALFORMED: Metric<[]> = table.gauge(
   'ppr_malformed',
   [],
-  'PodProtectors that are partly unreadable and so protect less than they say',
+  'Partly unreadable PodProtectors, which protect less than their spec says',
 )
 export const PROTECTORS_FOLLOWING: Metric<[]> = table.gauge(
   'ppr_following',
   [],
-  '1 when what is known of the PodProtectors is current',
+  '1 if the known state of the PodProtectors is current',
 )
 export const PROTECTOR_SOURCES: Metric<[]> = table.gauge(
   'ppr_source_list_length',
@@ -111,7 +111,7 @@ export const PROTECTOR_SOURCES: Metric<[]> = table.gauge(
 export const PROTECTOR_SOURCE_ERROR: Metric<[string]> = table.counter(
   'ppr_source_list_error',
   ['error'],
-  'How often the PodProtectors of an API server could no longer be followed',
+  'Number of times the watch of PodProtectors of an API server was lost',
 )
 
 // The aggregators of the cells.
@@ -124,13 +124,13 @@ export const AGGREGATOR_RECONCILE: Metric<[string, string, string]> = table.hist
 export const AGGREGATOR_ENQUEUE: Metric<[string, string, string]> = table.histogram(
   'aggregator_enqueue',
   ['cell', 'namespace', 'kind'],
-  'Time until it is known which PodProtectors an event concerns',
+  'Time to find the PodProtectors that an event concerns',
   SECONDS,
 )
 export const AGGREGATOR_DUE: Metric<[string, string, string]> = table.counter(
   'aggregator_due_total',
   ['cell', 'namespace', 'kind'],
-  'PodProtectors that are to be counted again',
+  'PodProtectors waiting to be counted again',
 )
 export const AGGREGATOR_INDEX_ERROR: Metric<[string, string, string]> = table.counter(
   'aggregator_index_error',
@@ -150,7 +150,7 @@ export const POOL_LATENCY: Metric<[string]> = table.gauge(
 export const POOL_DRAINED: Metric<[string]> = table.histogram(
   'aggregator_next_event_pool_drain_count',
   ['cell'],
-  'How many were waiting when an event came',
+  'Number of waiting PodProtectors when an event arrived',
   SIZES,
 )
 export const POOL_PERIOD: Metric<[string]> = table.histogram(
@@ -180,13 +180,13 @@ export const CELL_CLOCK_SKEW: Metric<[string, 'least' | 'most']> = table.gauge(
 export const GENERATOR_RECONCILE: Metric<[string, string, string, string, string]> = table.histogram(
   'generator_reconcile',
   ['group', 'version', 'resource', 'namespace', 'error'],
-  'Workloads that the generator has looked at',
+  'Workloads that the generator has processed',
   SECONDS,
 )
 export const GENERATOR_ACTION: Metric<[string, string, string, string, string]> = table.counter(
   'generator_action',
   ['group', 'version', 'resource', 'namespace', 'action'],
-  'What the generator found to do',
+  'Actions that the generator found necessary',
 )
 /** Keyed by the part after `generator_monitor_workloads_`: one per sum over all PodProtectors. */
 export const MONITORS: ReadonlyMap<string, Metric<[]>> = new Map(
@@ -206,7 +206,7 @@ export const WORKER_RECONCILE: Metric<[string, string, string]> = table.histogra
 export const WORKER_QUEUE_LENGTH: Metric<[string, string]> = table.gauge(
   'worker_queue_length',
   ['worker', 'cell'],
-  'What waits for a turn of a worker',
+  'Items waiting for a worker',
 )
 export const LEADER: Metric<[string, string, string]> = table.gauge(
   'leader',
@@ -216,7 +216,7 @@ export const LEADER: Metric<[string, string, string]> = table.gauge(
 export const LEADER_HEARTBEAT: Metric<[string, string, string]> = table.gauge(
   'leader_heartbeat',
   ['cluster_class', 'elector_name', 'identity'],
-  'Seconds since this replica began to lead, where it does',
+  'Seconds since this replica became the leader, if it is',
 )
 export const LEADER_EVENT: Metric<[string, string, string, 'acquired' | 'lost']> = table.counter(
   'leader_event',

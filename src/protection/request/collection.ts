@@ -11,6 +11,7 @@ import {
 import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { queryOf, queryValues } from '../../gateway/core/request/write-query.ts'
 import type { KubeAnswer } from '../../gateway/io/upstream/kube-call.ts'
+import { refuseEndedSession } from '../../gateway/request/ended-session.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { keepAnswer } from '../../gateway/request/exchange/kept-answers.ts'
 import { respond, respondWith } from '../../gateway/request/exchange/respond.ts'
@@ -168,7 +169,8 @@ async function deleteAll(
   const sender = new CollectionSender(deletion, permit, asked)
   for (let from = 0; from < pods.length && !ended(); from += BATCH) {
     const items = await evaluate(deletion, asked, pods.slice(from, from + BATCH), answer)
-    const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
+    const revoked =
+      refuseRevoked(live.compiled.authentication.revoked, requester) ?? refuseEndedSession(exchange.gw, requester)
     if (revoked !== undefined) {
       release(gate, items)
       return revoked

@@ -186,7 +186,7 @@ function asAvailable(pod: PodFacts): PodFacts {
 /** Why the reservation would not last until the pod ends; '' = it ends soon enough. */
 function whyNotHeld({ startedMs }: PodFacts, { after }: Ending, nowMs: number): string {
   const seconds = after === undefined ? undefined : deadlineSeconds(after)
-  if (seconds === undefined || startedMs === 0) return 'it is not known when the pod would end'
+  if (seconds === undefined || startedMs === 0) return 'it is unknown when the pod would end'
   const aheadMs = startedMs + seconds * 1000 - nowMs
   if (aheadMs <= MAX_AHEAD_MS) return ''
   return `it would end in ${Math.ceil(aheadMs / 1000)} s, and no deletion is admitted that far ahead`

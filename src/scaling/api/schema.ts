@@ -26,12 +26,12 @@ const MAX_NAME = 253
 const MAX_KEY = 317
 
 const preference = object(
-  'Which of two pods goes first.',
+  'A rule for which of two pods goes first.',
   {
     by: oneOf(
       'UnschedulableNode: the one whose node is cordoned or has a taint NoSchedule or NoExecute. EmptiestNode: the one on the node ' +
         'with the fewest pods, those of DaemonSets not counted; nodes are emptied one after the other. TopologyExcess: the one where ' +
-        'most pods of the workload are, by topologyKey. Annotation: the one with the lowest number in an annotation; without one last.',
+        'most pods of the workload are, by topologyKey. Annotation: the one with the lowest number in an annotation; pods without one go last.',
       ['UnschedulableNode', 'EmptiestNode', 'TopologyExcess', 'Annotation'],
     ),
     topologyKey: text('Label of nodes, for TopologyExcess.', { minLength: 1, maxLength: MAX_KEY }),
@@ -73,24 +73,24 @@ export const SCALE_DOWN_POLICY_SPEC_SCHEMA = object(
     maxDelayMillis: defaultsTo(
       1500,
       integer(
-        'Milliseconds that choosing may take before onUnavailable decides; settleMillis come on top.',
+        'Maximum milliseconds for the choice, after which onUnavailable decides; settleMillis is added to it.',
         100,
         10_000,
       ),
     ),
-    shadow: defaultsTo(false, flag('Say by a warning which pods would be chosen, and change nothing.')),
+    shadow: defaultsTo(false, flag('Name the pods that would be chosen in a warning, but change nothing.')),
   },
   ['selector', 'prefer'],
 )
 
 const condition = object(
-  'As of other objects.',
+  'A condition, as in other objects.',
   {
-    type: text('Ready: it is in force. Steered: it did what it is for at the last scale-down.'),
-    status: oneOf('Whether it is so.', ['True', 'False', 'Unknown']),
+    type: text('Ready: it is in force. Steered: it chose the pods of the last scale-down.'),
+    status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     reason: text('For machines.'),
     message: text('For people.'),
-    observedGeneration: wholeNumber('metadata.generation that it is about.', 'int64'),
+    observedGeneration: wholeNumber('metadata.generation to which it applies.', 'int64'),
     lastTransitionTime: time('When status last changed.'),
   },
   ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
@@ -99,22 +99,22 @@ const condition = object(
 const names = (description: string): Schema<readonly string[]> => atMost(50, list(description, text('A name.')))
 
 const lastScaleDown = object(
-  'The last scale-down that it was asked about.',
+  'The last scale-down to which it applied.',
   {
-    time: time('When.'),
+    time: time('Time of the write.'),
     cluster: text('The UpstreamCluster.'),
     workload: text('What was scaled: deployments/web.'),
     from: wholeNumber('Pods before.'),
-    to: wholeNumber('Replicas asked for.'),
+    to: wholeNumber('Requested replicas.'),
     outcome: text('Steered, Nothing, Shadow, Unsteerable, Unavailable or Reverted.'),
-    message: text('Why, for people.'),
+    message: text('Reason, for people.'),
     victims: names('Pods that were given a deletion cost, at most 50.'),
     conflicts: names('Pods whose deletion cost was set by another client, and left unchanged.'),
   },
   ['time', 'cluster', 'workload', 'from', 'to', 'outcome'],
 )
 
-export const SCALE_DOWN_POLICY_STATUS_SCHEMA = object('What has come of it.', {
+export const SCALE_DOWN_POLICY_STATUS_SCHEMA = object('State of the policy.', {
   observedGeneration: wholeNumber('metadata.generation that is in force.', 'int64'),
   conditions: byKey('type', list('Its conditions.', condition)),
   lastScaleDown,

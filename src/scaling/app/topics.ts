@@ -1,4 +1,4 @@
-// What the main thread and the gateway threads tell each other about scale-downs.
+// Topics between the main thread and the gateway threads about scale-downs.
 
 import { Topic } from '../../kit/core/topics/topics.ts'
 import type { ScaleDownReport } from '../api/scale-down.ts'

@@ -1,4 +1,4 @@
-// What ScaleDownPolicies do with a scale-down, and what is known of the controller: evaluated as in the gateway, with the rights of the
+// Evaluates ScaleDownPolicies for a scale-down, and the configuration of the controller, as the gateway does, but with the rights of the
 // caller.
 
 import type { ControllerManager } from '../../gateway/api/upstream-cluster/controller-manager.ts'
@@ -98,7 +98,10 @@ export async function steer(
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error
     if (policy.shadow) return { costs: 'unchanged', notes: [] }
-    return { costs: 'open', notes: [`${name} chooses, and what it goes by cannot be read here: ${error.message}`] }
+    return {
+      costs: 'open',
+      notes: [`${name} chooses, and what its choice depends on cannot be read here: ${error.message}`],
+    }
   }
 }
 

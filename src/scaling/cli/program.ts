@@ -1,21 +1,24 @@
 // The flags of `portcullis scale`.
 
 import type { Command } from 'commander'
-import { forControlPlane, parseWholeNumber } from '../../cli/command/flags.ts'
+import { forClusters, forControlPlane, parseWholeNumber } from '../../cli/command/flags.ts'
 import type { CommandContext } from '../../cli/command/output.ts'
 
 export function addScale(program: Command, { out, err, now, done }: CommandContext): void {
   const scale = program
     .command('scale')
-    .description('which pods a new number of replicas deletes, and how the cluster-autoscalers are')
+    .description('predict which pods a scale-down deletes, and show the state of the cluster-autoscalers')
   forControlPlane(scale.command('why'))
     .description(
-      'which pods a new number of replicas deletes, by which rule; exit code 1 when protection would refuse it',
+      'predict which pods a new number of replicas deletes, and by which rule; exit with 1 if protection would refuse it',
     )
     .argument('<type/name>', 'deployment, replicaset, statefulset or replicationcontroller, as deployment/web')
     .requiredOption('--replicas <n>', 'the new number', parseWholeNumber)
     .option('-n, --namespace <namespace>', 'where it is; default: default')
-    .option('--cluster <name>', 'UpstreamCluster that has it, or the name of a cell; default: no PodProtector is asked')
+    .option(
+      '--cluster <name>',
+      'UpstreamCluster that has it, or the name of a cell; default: PodProtectors are not evaluated',
+    )
     .option(
       '--pod-kubeconfig <file>',
       'kubeconfig of the cluster that has it; default: as protect why, or --kubeconfig',
@@ -26,9 +29,11 @@ export function addScale(program: Command, { out, err, now, done }: CommandConte
     .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', parseWholeNumber)
     .option('-o, --output <format>', 'json; default: a table')
     .action(async (target, options) => done((await import('./why.ts')).scaleWhy({ ...options, target, now, out, err })))
-  forControlPlane(scale.command('status'))
-    .description('the cluster-autoscalers of all clusters and their node groups; exit code 1 when one is in trouble')
+  forClusters(scale.command('status'))
+    .description('show the cluster-autoscalers of all clusters and their node groups; exit with 1 if one is unhealthy')
     .option('--cluster <name>', 'only this UpstreamCluster')
     .option('-o, --output <format>', 'json; default: a table')
-    .action(async (options) => done((await import('./status.ts')).scaleStatus({ ...options, now, out, err })))
+    .action(async (clusters, options) =>
+      done((await import('./status.ts')).scaleStatus({ ...options, clusters, now, out, err })),
+    )
 }

@@ -333,7 +333,7 @@ describe('PodProtectors', () => {
     assert.match(out, /\nweb-a +n1 +goes +DeletionCost/)
     assert.match(
       err,
-      /^note: what PodProtectors say is not known: they cannot be read \(no list of .* for you\); see --kube/,
+      /^note: the answer of PodProtectors is unknown: they cannot be read \(no list of .* for you\); see --kube/,
     )
     assert.equal(code, 1)
   })
@@ -397,7 +397,10 @@ describe('a ScaleDownPolicy', () => {
     const { out, err } = await protectedWhy()
     assert.match(out, /web-a +n1 +goes .*\nweb-b +n2 +1 of 3 +Policy: a ScaleDownPolicy chooses between it and web-c\n/)
     assert.doesNotMatch(out, /stays/)
-    assert.match(err, /chooses, and what it goes by cannot be read here: no pods of other namespaces for you/)
+    assert.match(
+      err,
+      /chooses, and what its choice depends on cannot be read here: no pods of other namespaces for you/,
+    )
   })
 
   test('that may not be read is said to be possible', async () => {

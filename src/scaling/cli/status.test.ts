@@ -94,6 +94,20 @@ test('all is well; one cluster only; the status is no longer written', async () 
   assert.equal(silent.err, 'warning: test: Stale: it has not been written for 1m\n')
 })
 
+test('several clusters: names, globs, and all but some', async () => {
+  for (const name of ['prod-1', 'prod-2', 'test']) cluster(name, 'Healthy', { groups: [ON_DEMAND] })
+  const shown = async (options: Partial<ScaleStatusOptions>): Promise<string> => {
+    const { out, err } = await run({ output: 'json', ...options })
+    return err === '' ? (JSON.parse(out) as { cluster: string }[]).map((one) => one.cluster).join(' ') : err
+  }
+  assert.equal(await shown({ clusters: ['prod-*'] }), 'prod-1 prod-2')
+  assert.equal(await shown({ clusters: ['prod-1', 'test'] }), 'prod-1 test')
+  assert.equal(await shown({ clusters: ['*'] }), 'prod-1 prod-2 test')
+  assert.equal(await shown({ except: ['prod-?'] }), 'test')
+  assert.match(await shown({ clusters: ['dev-*'] }), /^error: "dev-\*" matches no UpstreamCluster; .*known: prod-1/)
+  assert.match(await shown({ cluster: 'test', clusters: ['prod-1'] }), /^error: --cluster is one cluster, and others/)
+})
+
 test('JSON', async () => {
   cluster('prod', 'Backoff', { health: 'Healthy', groups: [SPOT] })
   const { code, out, err } = await run({ output: 'json' })

@@ -1,7 +1,7 @@
 // `portcullis scale status`: the cluster-autoscalers of all clusters and their node groups, from the statuses of the UpstreamClusters.
 
+import { type ClusterArguments, readArguments, readChosen } from '../../cli/client/chosen-clusters.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from '../../cli/client/control-plane.ts'
-import { textTable } from '../../cli/client/text-table.ts'
 import type { NodeGroupReport } from '../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
@@ -10,11 +10,12 @@ import { conditionOf } from '../../gateway/core/status/cluster-status.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { ageText } from '../../protection/cli/objects.ts'
 
-export interface ScaleStatusOptions extends ControlPlaneOptions {
-  /** Only this one. Default: all. */
+export interface ScaleStatusOptions extends ControlPlaneOptions, Partial<ClusterArguments> {
+  /** Only this one. Default: all, or those that the arguments choose. */
   readonly cluster?: string
   /** Default `text`. */
   readonly output?: string
@@ -43,12 +44,12 @@ const HEAD = ['CLUSTER', 'GROUP', 'SCALE-UP', 'FOR', 'HEALTH', 'TARGET', 'NODES'
 
 /** Resolves with the exit code: 1 if an autoscaler is not known to be healthy, or a node group is in backoff. */
 export function scaleStatus(options: ScaleStatusOptions): Promise<number> {
-  const { cluster, output = 'text', out, err, now } = options
+  const { output = 'text', out, err, now } = options
   return withControlPlane({ ...options, needs: 'get and list of upstreamclusters' }, async (client) => {
     if (output !== 'text' && output !== 'json') {
       throw new UserError(`--output ${JSON.stringify(output)} is not known`, 'write --output json, or leave it out')
     }
-    const objects = await chosen(client, cluster)
+    const objects = await chosen(client, options)
     const followed = objects.filter(isFollowed)
     const lines = followed.map(lineOf).sort((a, b) => (a.cluster < b.cluster ? -1 : 1))
     const others = objects.filter((object) => !isFollowed(object)).map(nameOf)
@@ -61,9 +62,16 @@ export function scaleStatus(options: ScaleStatusOptions): Promise<number> {
   })
 }
 
-async function chosen(client: ObjectClient, cluster: string | undefined): Promise<readonly JsonObject[]> {
-  if (cluster !== undefined) return [await getCluster(client, cluster)]
-  return (await client.list(UPSTREAM_CLUSTERS, '')).items
+async function chosen(client: ObjectClient, options: ScaleStatusOptions): Promise<readonly JsonObject[]> {
+  const { cluster, clusters = [], selector, all = false, except = [] } = options
+  const chooses = clusters.length > 0 || selector !== undefined || all
+  if (cluster !== undefined) {
+    if (!chooses && except.length === 0) return [await getCluster(client, cluster)]
+    throw new UserError('--cluster is one cluster, and others are chosen', 'give its name as an argument, too')
+  }
+  if (!chooses && except.length === 0) return (await client.list(UPSTREAM_CLUSTERS, '')).items
+  const read = readArguments({ ...options, clusters, all: all || !chooses })
+  return (await readChosen(client, read, false)).objects
 }
 
 function isFollowed({ spec }: JsonObject): boolean {

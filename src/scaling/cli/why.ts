@@ -2,11 +2,11 @@
 // nothing; reads everything with the caller's rights.
 
 import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
-import { textTable } from '../../cli/client/text-table.ts'
 import { reportUserErrors } from '../../cli/command/output.ts'
 import type { ControllerManager } from '../../gateway/api/upstream-cluster/controller-manager.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { textTable } from '../../kit/core/text/text-table.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { ProtectorAnswer } from '../../protection/api/protection.ts'
@@ -67,7 +67,7 @@ async function withProtection(
   client: ObjectClient,
 ): Promise<number> {
   const notes: string[] = []
-  let steering = unsteered(['whether a ScaleDownPolicy chooses is not known'])
+  let steering = unsteered(['it is unknown whether a ScaleDownPolicy chooses the pods'])
   const settings = readSettings(options)
   let question: ProtectionQuestion | undefined
   try {
@@ -77,7 +77,7 @@ async function withProtection(
     if (asked.note !== '') notes.push(asked.note)
   } catch (error) {
     const why = errorMessage(error)
-    notes.push(`what PodProtectors say is not known: they cannot be read (${why}); see --kubeconfig and --context`)
+    notes.push(`the answer of PodProtectors is unknown: they cannot be read (${why}); see --kubeconfig and --context`)
   }
   const read = readScaleDown(options, target, steering)
   const needed = { needs: NEEDS, kind: target.resource }

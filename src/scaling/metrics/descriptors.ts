@@ -9,10 +9,10 @@ export const SCALING_METRICS = new SubjectMetrics()
 export const SCALE_DOWNS: Metric<[string, ScaleDownOutcome]> = SCALING_METRICS.counter(
   'scale_downs_total',
   ['cluster', 'outcome'],
-  'Scale-downs that a ScaleDownPolicy was asked about, by what came of it',
+  'Scale-downs to which a ScaleDownPolicy applied, by outcome',
 )
 export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = SCALING_METRICS.counter(
   'scale_writes_total',
   ['cluster', 'outcome', 'reason'],
-  'Writes of replicas that spec.scaleProtection looks at, by what became of them',
+  'Writes of replicas checked by spec.scaleProtection, by outcome',
 )

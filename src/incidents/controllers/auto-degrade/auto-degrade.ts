@@ -177,7 +177,11 @@ function patchOf(
 ): object | undefined {
   const { kind, mode, reason } = effect
   // The expiry belonged to another mode; and while upstream is overloaded the rate of Limited must not grow.
-  if (kind === 'enter') return { mode, reason, expiresAt: null, since: null }
+  if (kind === 'enter') {
+    // What applied before an earlier incident is over.
+    const forgotten = seen.remembers && seen.modeAt(nowMs) === 'Off' ? { before: null } : {}
+    return { mode, reason, expiresAt: null, since: null, ...forgotten }
+  }
   // The mode was set by another client, or a recovery has begun already.
   if (!seen.automatic || seen.recovers || seen.mode !== mode) return undefined
   return { recovery, reason, ...(mode === 'Limited' && { since: metaTime(nowMs) }) }

@@ -34,6 +34,11 @@ const WINDOW_MS = 30_000
 const PROOF_MS = 20_000
 /** A proof has to arrive in time, and may fail once. */
 const PROOFS = 4
+/**
+ * Node watches begun between two samples for clusters in which nothing decides by nodes yet. After a switch of many clusters all of them have a watch to
+ * begin, which costs a connection and a list each, while the switch itself is still coming into force.
+ */
+export const EARLY_WATCHES = 5
 
 export function startClusterHealth(deps: ClusterHealthDeps): ClusterHealthObserver {
   return new ClusterHealthObserver(deps)
@@ -56,6 +61,8 @@ export class ClusterHealthObserver implements ClusterHealth {
   readonly #ending = new Set<Promise<void>>()
   readonly #tenant: Tenant
   #timer: NodeJS.Timeout | undefined
+  /** Early watches that may still begin before the next sample. */
+  #early = EARLY_WATCHES
 
   constructor(deps: ClusterHealthDeps) {
     this.#deps = deps
@@ -93,9 +100,13 @@ export class ClusterHealthObserver implements ClusterHealth {
       this.#timer = undefined
       return
     }
-    this.#timer ??= setInterval(() => this.#step(), sampleMs)
+    this.#timer ??= setInterval(() => {
+      this.#early = EARLY_WATCHES
+      this.#step()
+    }, sampleMs)
     this.#timer.unref()
-    this.#step()
+    // Only these: a switch of many clusters is as many updates.
+    this.#step(changed)
   }
 
   async stop(): Promise<void> {
@@ -105,15 +116,24 @@ export class ClusterHealthObserver implements ClusterHealth {
     await Promise.all([this.#tenant.leave(), ...this.#ending])
   }
 
-  #step(): void {
+  /** @param names default: all */
+  #step(names: Iterable<string> = this.#observed.keys()): void {
     const leads = this.#tenant.holds()
-    for (const [name, observed] of this.#observed) {
+    for (const name of names) {
+      const observed = this.#observed.get(name)
       const live = this.#deps.clusters.get(name)
-      if (live === undefined) continue
+      if (observed === undefined || live === undefined) continue
       this.#sample(observed, live)
+      if (leads && observed.watch === undefined && !this.#mayBegin(live.compiled)) continue
       this.#follow(name, observed, leads ? watchedNodes(live.compiled) : undefined)
       observed.watch?.prove()
     }
+  }
+
+  /** At once where something decides by nodes; elsewhere soon, so that a recovery has them when it begins. */
+  #mayBegin({ degrade: { auto, recovery } }: CompiledCluster): boolean {
+    if (auto !== undefined || recovery !== undefined) return true
+    return this.#early-- > 0
   }
 
   #sample(observed: Observed, { answers, compiled }: LiveCluster): void {

@@ -133,7 +133,7 @@ export class SwitchedSource implements ResourceSource {
     const { log, onThrown } = this.#deps
     const changed = new Set<string>()
     for (const [file, why] of errors) {
-      if (this.#errors.get(file) !== why) log.error('a file of local degrade switches does not count', { file, why })
+      if (this.#errors.get(file) !== why) log.error('a file of local degrade switches is ignored', { file, why })
     }
     this.#errors = errors
     for (const [cluster, { local }] of this.#entries) {
@@ -174,13 +174,11 @@ export class SwitchedSource implements ResourceSource {
   }
 
   #problems({ clusters }: SourceChange): readonly SourceError[] {
-    const files = [...this.#errors].map(([file, why]) =>
-      problem(`${file} does not count: ${why}`, 'fix or remove it', ''),
-    )
+    const files = [...this.#errors].map(([file, why]) => problem(`${file} is ignored: ${why}`, 'fix or remove it', ''))
     const entries = [...this.#entries.values()].map(({ local }) => {
       const { cluster, mode, by, at } = local
       if (!clusters.has(cluster))
-        return problem(`a local degrade switch is about ${cluster}, which there is not`, 'remove it', '')
+        return problem(`a local degrade switch is for ${cluster}, which does not exist`, 'remove it', '')
       const what = `degrade mode ${mode} was set on this machine, by ${by} at ${at}`
       return problem(what, 'it is written to the object when its API server answers', cluster)
     })
@@ -253,7 +251,7 @@ export class SwitchedSource implements ResourceSource {
       this.#drop(cluster)
       dropped.add(cluster)
       if (file === undefined || 'error' in file || isSame(file.local, local)) this.#remove(cluster)
-      log.info('a local degrade switch is not needed any more', { cluster, mode: local.mode, outcome })
+      log.info('a local degrade switch is no longer needed', { cluster, mode: local.mode, outcome })
       this.#end(local, outcome)
     }
     if (dropped.size > 0) this.#write()
@@ -265,10 +263,13 @@ export class SwitchedSource implements ResourceSource {
     try {
       removeSwitch(this.#deps.dataDir, cluster)
     } catch (error) {
-      this.#deps.log.error('the file of a local degrade switch cannot be removed, and counts again after a restart', {
-        cluster,
-        error,
-      })
+      this.#deps.log.error(
+        'the file of a local degrade switch cannot be removed, and takes effect again after a restart',
+        {
+          cluster,
+          error,
+        },
+      )
     }
   }
 
@@ -328,6 +329,7 @@ function patchOf({ mode, reason, expiresAt, shadow, at }: LocalSwitch): JsonObje
     shadow: shadow ? true : null,
     since: mode === 'Limited' ? at : null,
     recovery: null,
+    ...(mode === 'Off' && { before: null }),
   }
   return { spec: { degrade } }
 }

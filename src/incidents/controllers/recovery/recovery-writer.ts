@@ -1,6 +1,7 @@
 // A recovery's writes to its cluster: the mode, guarded by the version decided on; the status, whatever else has changed; and Events.
 
 import type { DegradeStatus } from '../../../gateway/api/upstream-cluster/status.ts'
+import type { DegradeBefore } from '../../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -50,15 +51,13 @@ export class RecoveryWriter {
     this.#tell(seen.object, { type, reason, message })
   }
 
-  /** Removes the recovery and the rest of the incident from the object. */
-  async finish(seen: SwitchedCluster, why: string): Promise<void> {
-    const object = await this.#patchSpec(seen, {
-      mode: 'Off',
-      recovery: null,
-      reason: null,
-      expiresAt: null,
-      since: null,
-    })
+  /**
+   * Removes the recovery and the rest of the incident from the object.
+   * @param before what applied before it, if that was not Off
+   */
+  async finish(seen: SwitchedCluster, why: string, before: DegradeBefore | undefined): Promise<void> {
+    const forgotten = seen.remembers ? { before: null } : {}
+    const object = await this.#patchSpec(seen, { ...endOf(seen, before), recovery: null, ...forgotten })
     const from = seen.status.recovery?.startedFrom
     const message = `${why}${from === undefined ? '' : `: the recovery from ${from} is complete`}`
     this.#deps.log.info('recovery: done', { cluster: nameOf(seen.object), message })
@@ -87,4 +86,12 @@ export class RecoveryWriter {
   #patchSpec({ object }: SwitchedCluster, degrade: JsonObject): Promise<JsonObject> {
     return patchAsSeen(this.#target, object, { spec: { degrade } })
   }
+}
+
+function endOf({ mode }: SwitchedCluster, before: DegradeBefore | undefined): JsonObject {
+  if (before === undefined) return { mode: 'Off', reason: null, expiresAt: null, since: null }
+  // Loosened by hand: nothing is made stricter again.
+  if (mode !== before.mode) return {}
+  // `since` stays: Limited goes on with the rate that it has reached.
+  return { reason: null, expiresAt: null, shadow: null, ...before }
 }

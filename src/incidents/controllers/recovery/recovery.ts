@@ -3,6 +3,7 @@
 
 import { writtenMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
 import type { DegradeStatus } from '../../../gateway/api/upstream-cluster/status.ts'
+import type { DegradeBefore } from '../../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
 import type { CompiledRecovery } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
@@ -114,10 +115,11 @@ export class RecoveryController {
     if (!seen.recovers) return this.#withoutRecovery(name, known)
     const { clock } = this.#deps
     const expired = seen.expiresAtMs !== 0 && clock.now() >= seen.expiresAtMs
+    const goal = expired ? undefined : seen.beforeAt(clock.now())
     if (seen.mode === 'Off' || expired) {
       const reason = expired ? `${seen.mode} has expired` : 'everything is let through'
       known.state = undefined
-      return this.#writer.finish(seen, reason)
+      return this.#writer.finish(seen, reason, undefined)
     }
     const blocked = this.#blockedBy(name, seen)
     const { mode } = seen
@@ -133,8 +135,10 @@ export class RecoveryController {
     if (known.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
     known.step = mode
     const base = this.#before(name, seen)
-    const decision = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
+    const facts = this.#facts(name, seen, base.readyNodesBefore)
+    const decision = stepRecovery(before, mode, facts, { ...options, goal: goal?.mode ?? 'Off' }, nowMs)
     known.state = decision.state
+    if (decision.action.kind === 'done') return this.#finish(known, goal)
     known.holding = holdingOf(known, decision.state, clock)
     return this.#act(known, decision, options, base)
   }
@@ -186,6 +190,17 @@ export class RecoveryController {
       message: `the recovery from ${ended.startedFrom} was ended by hand; the mode is ${seen.mode ?? 'not known'}`,
     }
     return this.#writeStatus(known, wanted, told)
+  }
+
+  #finish(known: Known, goal: DegradeBefore | undefined): Promise<void> {
+    const { seen } = known
+    known.state = undefined
+    known.actedOn = seen.resourceVersion
+    const finished = this.#writer.finish(seen, `${seen.mode} is what applied before`, goal)
+    return finished.catch((error: unknown) => {
+      known.actedOn = undefined
+      throw error
+    })
   }
 
   #act(

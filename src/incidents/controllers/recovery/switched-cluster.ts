@@ -4,7 +4,7 @@ import type { AutoDegradeStatus } from '../../../gateway/api/upstream-cluster/au
 import { type DegradeMode, writtenMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../../gateway/api/upstream-cluster/feature-gates.ts'
 import type { DegradeStatus, RecoveryStatus } from '../../../gateway/api/upstream-cluster/status.ts'
-import { FEATURE_GATES_ANNOTATION } from '../../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { type DegradeBefore, FEATURE_GATES_ANNOTATION } from '../../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { AUTOMATIC } from '../../core/auto-degrade.ts'
@@ -25,6 +25,10 @@ export interface SwitchedCluster {
   readonly recovers: boolean
   /** Milliseconds since the epoch; 0 = never. */
   readonly expiresAtMs: number
+  /** What a recovery restores at its end; undefined = Off, also if it has expired. @param nowMs milliseconds since the epoch */
+  beforeAt(nowMs: number): DegradeBefore | undefined
+  /** spec.degrade.before is set, whatever it says. */
+  readonly remembers: boolean
   /** KubeGateway's annotation freezes it regardless of the mode. */
   readonly deniesAll: boolean
   readonly status: DegradeStatus
@@ -67,10 +71,26 @@ export function readSwitchedCluster(object: JsonObject): SwitchedCluster {
     asks: isRecord(degrade['auto']),
     recovers: isRecord(degrade['recovery']),
     expiresAtMs,
+    beforeAt: (nowMs) => readBefore(degrade['before'], nowMs),
+    remembers: isRecord(degrade['before']),
     deniesAll,
     status: degradeStatus(status),
     auto: isAutoStatus(status['auto']) ? status['auto'] : undefined,
     refused: new Map(refusingGateways(object).map(({ name, refusedDisruptive }) => [name, refusedDisruptive])),
+  }
+}
+
+/** undefined = a recovery leads to Off. A mode unknown to this version counts as none. */
+export function readBefore(value: unknown, nowMs: number): DegradeBefore | undefined {
+  if (!isRecord(value)) return undefined
+  const { reason, expiresAt, shadow } = value
+  const mode = writtenMode(value['mode'])
+  if (mode === undefined || mode === 'Off' || Date.parse(textOf(expiresAt)) <= nowMs) return undefined
+  return {
+    mode,
+    ...(textOf(reason) !== '' && { reason: textOf(reason) }),
+    ...(textOf(expiresAt) !== '' && { expiresAt: textOf(expiresAt) }),
+    ...(shadow === true && { shadow }),
   }
 }
 

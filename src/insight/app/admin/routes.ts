@@ -1,5 +1,6 @@
 // Admin listener routes besides health, metrics and configuration: activity and internals of this process. One line per group of routes.
 
+import type { ReadCacheInForce } from '../../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -7,9 +8,18 @@ import { type ShareReport, sumOfShares } from '../../../kit/core/shares/shares-r
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { Config } from '../../../process/config/config.ts'
 import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../../admin/route.ts'
+import {
+  isSessionAnswer,
+  MAX_SESSIONS,
+  readSessionQuery,
+  type SessionsReport,
+  sumOfSessions,
+} from '../../core/sessions/session-report.ts'
+import { answeredReads, mostAnswered } from '../../core/top/answered-reads.ts'
 import { MAX_LIMIT, readTopQuery } from '../../core/top/query.ts'
 import { sumOfReports, type TopReport } from '../../core/top/report.ts'
 import { isTopAnswer } from '../../core/top/top-lines.ts'
+import { chosenNames, clusterNames } from '../chosen-names.ts'
 import { tapRoute } from '../tap/tap-route.ts'
 import type { InsightThreads } from '../threads/insight-threads.ts'
 import { type LogLevels, logLevelRoutes } from './log-levels.ts'
@@ -26,6 +36,8 @@ interface InsightDeps {
   readonly replicas: Replicas
   /** Top talkers; undefined = not counted. */
   readonly top: TopCounts | undefined
+  /** What it answers itself; undefined = nothing. */
+  readonly subjects: { readonly readCache: ReadCacheInForce | undefined }
   readonly clock: Clock
   readonly log: Logger
   /** Audit log lines; undefined = disabled. */
@@ -37,13 +49,14 @@ interface InsightDeps {
 }
 
 export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
-  const { config, pool, clock, log, audit, recorder, replicas, top, logLevels, profiles } = deps
+  const { config, pool, clusters, clock, log, audit, recorder, replicas, logLevels, profiles } = deps
   return [
-    topRoute(replicas, top),
+    topRoute(deps),
     sharesRoute(pool),
+    sessionsRoute(deps),
     ...logLevelRoutes(logLevels, replicas),
     ...profileRoutes(profiles),
-    tapRoute({ replica: config.replicaName, replicas, pool, clock, log, audit, metrics: recorder }),
+    tapRoute({ replica: config.replicaName, replicas, pool, clusters, clock, log, audit, metrics: recorder }),
   ]
 }
 
@@ -70,11 +83,66 @@ function sharesRoute(pool: InsightThreads): AdminRoute {
   }
 }
 
+// `/api/v1/sessions`: users seen lately, at this replica or at all.
+const SESSIONS_PATH = '/api/v1/sessions'
+
+function sessionsRoute({ replicas, pool, clusters }: Pick<InsightDeps, 'replicas' | 'pool' | 'clusters'>): AdminRoute {
+  return {
+    path: SESSIONS_PATH,
+    method: 'GET',
+    access: 'view',
+    replicas: true,
+    answer(request, caller) {
+      const asked = readSessionQuery(request.query)
+      if ('problem' in asked) return { code: 400, contentType: PLAIN_TEXT, body: `${asked.problem}\n` }
+      const chosen = asked.choice && chosenNames(asked.choice, clusters)
+      if (typeof chosen === 'string') return { code: 400, contentType: PLAIN_TEXT, body: `${chosen}\n` }
+      const { user, cluster } = asked
+      const names = chosen && new Set(chosen)
+      const isWanted = (name: string): boolean => names?.has(name) ?? (cluster === '' || cluster === name)
+      const all = request.query.get('replicas') === 'all'
+      // The last hundred of each replica are not the last hundred of all.
+      const limit = all ? MAX_SESSIONS : asked.limit
+      const whole = new URLSearchParams(request.query)
+      whole.set('limit', String(limit))
+      const route = mergedRoute<SessionsReport>(replicas, {
+        path: SESSIONS_PATH,
+        access: 'view',
+        async answer() {
+          const threads = await pool.askThreads('sessions', user)
+          const reports = threads.map(({ answer }) => answer)
+          return sumOfSessions(reports, limit, false, isWanted)
+        },
+        read: readSessions,
+        merge: (parts) => {
+          const isMore = parts.some(({ part }) => part.more)
+          const sessions = parts.map(({ part }) => part.sessions)
+          return sumOfSessions(sessions, asked.limit, isMore)
+        },
+      })
+      return route.answer({ ...request, query: whole }, caller)
+    },
+  }
+}
+
+function readSessions(json: unknown): SessionsReport {
+  if (isSessionAnswer(json)) return json
+  throw new Error('the answer is not a report of this version')
+}
+
 // `/api/v1/top`: top talkers, at this replica or at all.
 const PATH = '/api/v1/top'
 
-/** @param top undefined = disabled */
-function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
+function topRoute({
+  replicas,
+  top,
+  clusters,
+  subjects,
+}: Pick<InsightDeps, 'replicas' | 'top' | 'clusters' | 'subjects'>): AdminRoute {
+  const answeredOf = (names: Iterable<string>): Pick<TopReport, 'answered'> => {
+    const all = [...names].flatMap((name) => answeredReads(name, subjects.readCache?.resourcesOf(name) ?? []) ?? [])
+    return all.length === 0 ? {} : { answered: mostAnswered(all) }
+  }
   return {
     path: PATH,
     method: 'GET',
@@ -83,8 +151,11 @@ function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
     answer(request, user) {
       if (top === undefined) return { code: 404, contentType: PLAIN_TEXT, body: 'nothing is counted: --top=false\n' }
       const { query } = request
-      const asked = readTopQuery((name) => query.get(name))
+      const asked = readTopQuery(query)
       if ('problem' in asked) return { code: 400, contentType: PLAIN_TEXT, body: `${asked.problem}\n` }
+      const chosen = asked.choice && chosenNames(asked.choice, clusters)
+      if (typeof chosen === 'string') return { code: 400, contentType: PLAIN_TEXT, body: `${chosen}\n` }
+      const { cluster } = asked
       const all = query.get('replicas') === 'all'
       // The top twenty of each replica are not the overall top twenty.
       const whole = new URLSearchParams(query)
@@ -92,8 +163,11 @@ function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
       const route = mergedRoute<TopReport>(replicas, {
         path: PATH,
         access: 'view',
-        answer: () => top.report({ ...asked, limit: all ? MAX_LIMIT : asked.limit }),
-        read: readReport,
+        answer: async () => ({
+          ...(await top.report({ ...asked, limit: all ? MAX_LIMIT : asked.limit }, chosen)),
+          ...answeredOf(chosen ?? (cluster === '' ? clusterNames(clusters) : [cluster])),
+        }),
+        read: (json) => readReport(json, chosen !== undefined),
         merge: (parts) =>
           sumOfReports(
             asked,
@@ -105,7 +179,8 @@ function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
   }
 }
 
-function readReport(json: unknown): TopReport {
-  if (isTopAnswer(json)) return json
+/** A replica of an earlier version knows no choice, and would report on all clusters. */
+function readReport(json: unknown, isChosen: boolean): TopReport {
+  if (isTopAnswer(json) && (json.clusters !== undefined) === isChosen) return json
   throw new Error('the answer is not a report of this version')
 }

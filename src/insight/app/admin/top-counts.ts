@@ -47,23 +47,25 @@ export class TopCounts {
     clearInterval(this.#timer)
   }
 
-  /** At most FRESH_MS old. */
-  async report(query: TopQuery): Promise<TopReport> {
+  /** At most FRESH_MS old. @param chosen names that the choice of the query stands for; undefined = it has none */
+  async report(query: TopQuery, chosen: readonly string[] | undefined): Promise<TopReport> {
     const old = this.#deps.clock.monotonic() - this.#fetchedMs >= FRESH_MS
     if (old || this.#fetching !== undefined)
       await Promise.race([this.#fetch(), sleep(WAIT_MS, undefined, { ref: false })])
-    return this.#reportNow(query)
+    return this.#reportNow(query, chosen)
   }
 
   /** Top ten of each exposed dimension in the last five minutes, from the last collection. */
   exposeMetrics(into: Exposition): void {
-    const firstTen = (by: Dimension): TopReport => this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 })
+    const firstTen = (by: Dimension): TopReport =>
+      this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 }, undefined)
     exposeTop(into, this.#deps.exposed.map(firstTen))
   }
 
-  #reportNow(query: TopQuery): TopReport {
+  #reportNow(query: TopQuery, chosen: readonly string[] | undefined): TopReport {
     const { by, minutes, cluster } = query
-    return topReport(query, this.#windows.sum(DIMENSIONS.indexOf(by), minutes, cluster, this.#fetchedMs))
+    const only = chosen ?? (cluster === '' ? [] : [cluster])
+    return topReport(query, this.#windows.sum(DIMENSIONS.indexOf(by), minutes, only, this.#fetchedMs), chosen)
   }
 
   #fetch(): Promise<void> {

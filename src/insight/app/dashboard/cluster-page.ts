@@ -10,7 +10,7 @@ import type {
 } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import { short } from '../../../kit/core/text/figures.ts'
-import type { EndpointRow, LimitRow, PolicyRow, ProtectionPane } from '../../api/cluster-page.ts'
+import type { CachedRow, EndpointRow, LimitRow, PolicyRow, ProtectionPane } from '../../api/cluster-page.ts'
 import type { Change } from '../../api/overview.ts'
 import type { ClusterPart } from '../../api/parts.ts'
 import { clip } from '../../core/dashboard/change-log.ts'
@@ -21,6 +21,8 @@ import { tileOf } from './tiles.ts'
 export interface ClusterPageDeps extends OverviewDeps {
   /** What protects its pods; null = nothing. */
   protection(cluster: CompiledCluster): ProtectionPane | null
+  /** What it answers itself. */
+  cached(cluster: string): readonly CachedRow[]
   /** Its Events in the API server; none if they cannot be read. Never rejects. */
   events(cluster: string): Promise<readonly Change[]>
 }
@@ -49,6 +51,7 @@ export async function clusterPart(live: LiveCluster, deps: ClusterPageDeps): Pro
       return { reason, rule: clip(rule), code, perSecond: short(perSecond), count }
     }),
     protection: deps.protection(compiled),
+    cached: deps.cached(name),
     certificates: certificateEnds(compiled).map(([certificate, endsAt]) => ({ certificate, endsAt })),
     problems: deps
       .problems()

@@ -2,6 +2,10 @@
 
 import type { PodProtectionInForce } from '../../../gateway/api/pod-protection-in-force.ts'
 import type { ResolvedCluster, SourceError } from '../../../gateway/api/resource-source.ts'
+import type {
+  CachedResourceInForce,
+  ReadCacheInForce,
+} from '../../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import { explainRequest } from '../../../gateway/core/explain/explain-request.ts'
 import type { MetricsSnapshot } from '../../../gateway/metrics/recorder.ts'
@@ -18,7 +22,7 @@ import type { Config } from '../../../process/config/config.ts'
 import { dashboardRoutes } from '../../admin/dashboard/answers.ts'
 import { assetRoutes } from '../../admin/dashboard/assets.ts'
 import type { AdminRoute } from '../../admin/route.ts'
-import type { ProtectionPane } from '../../api/cluster-page.ts'
+import type { CachedRow, ProtectionPane } from '../../api/cluster-page.ts'
 import { type Change, STEP_SECONDS } from '../../api/overview.ts'
 import { ChangeLog, clip } from '../../core/dashboard/change-log.ts'
 import type { Replicas } from '../admin/replicas.ts'
@@ -45,6 +49,8 @@ interface DashboardDeps {
   readonly client: ObjectClient | undefined
   /** undefined = pods are not protected. */
   readonly protection: PodProtectionInForce | undefined
+  /** undefined = no reads are answered here. */
+  readonly readCache: ReadCacheInForce | undefined
   /** Who has set the degrade mode of a cluster on this machine; undefined = no user has. */
   switchedHere(cluster: string): SwitchedHere | undefined
   readonly replicas: Replicas
@@ -54,6 +60,7 @@ interface DashboardDeps {
 
 const STEP_MS = STEP_SECONDS * 1000
 const LOOK_MS = 2000
+const SECOND_MS = 1000
 
 export class Dashboard {
   readonly name = 'dashboard'
@@ -87,6 +94,7 @@ export class Dashboard {
       problems: () => changes.inForce.problems,
       certificates: () => deps.certificates(),
       protection: (cluster) => protectionPane(cluster, deps.protection),
+      cached: (cluster) => (deps.readCache?.resourcesOf(cluster) ?? []).map(cachedRow),
       events: (name) => events.of(name),
       recentEvents: () => events.ofAll(),
     }
@@ -139,6 +147,14 @@ export class Dashboard {
       this.#sampling = false
     }
   }
+}
+
+function cachedRow(kept: CachedResourceInForce): CachedRow {
+  const { resource, version, state, message, objects, bytes, ageMs, hits } = kept
+  const passes = Object.entries(kept.passes).map(([reason, count]) => ({ reason, count }))
+  passes.sort((a, b) => b.count - a.count)
+  const ageSeconds = ageMs === undefined ? null : Math.round(ageMs / SECOND_MS)
+  return { resource, version, state, message: clip(message), objects, bytes, ageSeconds, hits, passes }
 }
 
 function protectionPane(

@@ -20,6 +20,7 @@ export function tileOf(live: LiveCluster, { samples, clock, switchOf }: TileDeps
   const sample = samples.of(name)
   return {
     name,
+    labels: live.compiled.labels,
     requestsPerSecond: short(sample?.requests.last ?? 0),
     errorsPerSecond: short(sample?.errors.last ?? 0),
     refusedPerSecond: short(sample?.refused.last ?? 0),

@@ -7,14 +7,16 @@ import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import { type AdminRoute, type AdminUser, PLAIN_TEXT } from '../../admin/route.ts'
-import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
+import { clustersWith, readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import { tapAuditLine } from '../../io/audit/tap-event.ts'
+import { type ClustersHere, chosenNames } from '../chosen-names.ts'
 import type { InsightThreads } from '../threads/insight-threads.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'
 import { TapSession } from './tap-session.ts'
 export interface TapDeps {
   readonly replica: string
   readonly pool: Pick<InsightThreads, 'subscribe'>
+  readonly clusters: ClustersHere
   readonly replicas: TapReplicas
   readonly clock: Clock
   readonly log: Logger
@@ -50,13 +52,15 @@ class RunningTaps {
     const { request: tap, errors } = readTapQuery(request.query)
     if (tap === undefined)
       return { code: 400, contentType: PLAIN_TEXT, body: errors.map((error) => `${error}\n`).join('') }
+    const chosen = tap.selector === '' ? [] : chosenNames(clustersWith(tap.selector), this.#deps.clusters)
+    if (typeof chosen === 'string') return { code: 400, contentType: PLAIN_TEXT, body: `${chosen}\n` }
     const name = userOf(request, user)
     const full = this.#full(name)
     if (full !== undefined) {
       this.#deps.metrics.add(TAPS_REFUSED, 1)
       return full
     }
-    const session = this.#begin(tap, request, user, name)
+    const session = this.#begin(tap, chosen, request, user, name)
     return {
       code: 200,
       contentType: 'application/x-ndjson',
@@ -76,11 +80,12 @@ class RunningTaps {
     return { code: 429, contentType: PLAIN_TEXT, body, headers: { 'retry-after': '5' } }
   }
 
-  #begin(tap: TapRequest, request: PlainRequest, user: AdminUser, name: string): TapSession {
+  /** @param chosen clusters that the selector matches; [] = there is none */
+  #begin(tap: TapRequest, chosen: readonly string[], request: PlainRequest, user: AdminUser, name: string): TapSession {
     const { replica, replicas, pool, clock, log, audit, metrics } = this.#deps
     const { signal, remoteAddress, query } = request
     const session = new TapSession({
-      request: tap,
+      request: chosen.length === 0 ? tap : { ...tap, filter: { ...tap.filter, clusters: chosen } },
       replica,
       clock,
       signal,

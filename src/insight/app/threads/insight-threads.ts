@@ -1,6 +1,7 @@
 // What insight asks the gateway threads for, and what they stream to it. The program's pool of threads implements it, with calls and streams of its own
 // beside these.
 
+import type { IdentitySeen } from '../../../gateway/api/identity-seen.ts'
 import type { ShareReport } from '../../../kit/core/shares/shares-report.ts'
 import type { TapQuestion, TapThreadEvent } from '../../core/tap/tap-messages.ts'
 import type { TrafficSketch } from '../../core/top/traffic.ts'
@@ -12,6 +13,8 @@ export interface InsightCalls {
   readonly top: { readonly argument: undefined; readonly answer: TrafficSketch | undefined }
   /** The largest holders of shared resources. */
   readonly shares: { readonly argument: undefined; readonly answer: readonly ShareReport[] }
+  /** The users that the thread has seen lately. The argument is the name of one; '' = all. */
+  readonly sessions: { readonly argument: string; readonly answer: readonly IdentitySeen[] }
   /** JSON of a profile of the thread, taken over this many seconds. */
   readonly profile: {
     readonly argument: { readonly kind: ProfileKind; readonly seconds: number }

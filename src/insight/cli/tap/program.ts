@@ -11,9 +11,10 @@ interface TapContext extends CommandContext {
 export function addTap(program: Command, { out, err, now, done, terminal = NO_TERMINAL }: TapContext): void {
   forAdmin(program.command('tap'))
     .description(
-      'show requests as they happen, of all threads and replicas; names may end with *, -NAME is all but NAME',
+      'show requests as they happen, from all threads and replicas; names may end with *, -NAME is all but NAME',
     )
     .argument('[cluster...]', 'metadata.name of UpstreamClusters; default: all')
+    .option('-l, --selector <selector>', 'UpstreamClusters with these labels when it begins: region=eu')
     .option(
       '--user <user>',
       'requests of the user, or of a user that impersonates it; this and the other filters may be repeated',
@@ -32,10 +33,10 @@ export function addTap(program: Command, { out, err, now, done, terminal = NO_TE
     .option('--address <cidr>', 'requests of clients at the address or in the range', collect, [])
     .option('--refused', 'only requests that the gateway refused', false)
     .option('--slow <duration>', 'only requests that took at least this long')
-    .option('--started', 'requests also when they begin', false)
-    .option('--max-rps <number>', 'at most so many events a second; more are counted', '100')
-    .option('--for <duration>', 'ends after this time, 1h at most', '5m')
-    .option('--limit <number>', 'ends after so many events')
+    .option('--started', 'also show requests when they begin', false)
+    .option('--max-rps <number>', 'maximum number of events a second; others are only counted', '100')
+    .option('--for <duration>', 'end after this time, at most 1h', '5m')
+    .option('--limit <number>', 'end after this number of events')
     .addOption(new Option('-o, --output <format>').choices(['table', 'wide', 'json']).default('table'))
     .action(async (clusters, { output, admin, caFile, tokenFile, kubeconfig, context, ...flags }) => {
       const { AdminClient } = await import('../../../cli/client/admin-client.ts')

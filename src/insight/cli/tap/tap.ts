@@ -44,6 +44,7 @@ const SINGULAR: ReadonlyMap<string, string> = new Map(
 /** Unparsed flags; readTapQuery validates them. */
 export interface TapFlags {
   readonly clusters: readonly string[]
+  readonly selector?: string
   readonly user: readonly string[]
   readonly group: readonly string[]
   readonly userAgent: readonly string[]
@@ -96,8 +97,9 @@ export function tap(options: TapOptions): Promise<number> {
 
 /** @throws {UserError} with all errors */
 function requestOf(flags: TapFlags): TapRequest {
-  const { clusters, refused, started, slow, maxRps, limit, for: duration, resource, ...lists } = flags
+  const { clusters, selector, refused, started, slow, maxRps, limit, for: duration, resource, ...lists } = flags
   const query = new URLSearchParams({ maxRps, for: duration })
+  if (selector !== undefined) query.set('selector', selector)
   for (const cluster of clusters) query.append('cluster', cluster)
   for (const one of split(resource)) query.append('resource', fullResourceName(one))
   for (const [name, values] of Object.entries(lists)) {

@@ -1,7 +1,7 @@
 // The flags of `portcullis top`.
 
 import { type Command, Option } from 'commander'
-import { forAdmin } from '../../../cli/command/flags.ts'
+import { collect, forAdmin } from '../../../cli/command/flags.ts'
 import type { CommandContext } from '../../../cli/command/output.ts'
 
 const BY = ['user', 'userAgent', 'resource', 'verb', 'namespace', 'address', 'cluster']
@@ -9,16 +9,18 @@ const SORTS = ['requests', 'bytes', 'latency', 'upstream-seconds', 'listed-bytes
 
 export function addTop(program: Command, { out, done }: CommandContext): void {
   forAdmin(program.command('top'))
-    .description('top talkers, refreshed in place (q quits); printed once if there is no terminal')
-    .addOption(new Option('--by <dimension>', 'what to tell requests apart by').choices(BY).default('user'))
+    .description('show the top talkers, refreshed in place (q quits); printed once if the output is not a terminal')
+    .argument('[cluster...]', "only requests to these UpstreamClusters, by name or glob: 'prod-*'; default: to all")
+    .addOption(new Option('--by <dimension>', 'what to group requests by').choices(BY).default('user'))
     .addOption(new Option('--sort <number>', 'what to sort by').choices(SORTS).default('requests'))
     .addOption(new Option('--minutes <n>', 'how many minutes to look back').choices(['1', '5', '60']).default('1'))
     .option('--limit <n>', 'rows', '20')
-    .option('--cluster <name>', 'only requests to this UpstreamCluster; default: to all')
-    .addOption(new Option('-o, --output <format>', 'json asks once').choices(['text', 'json']).default('text'))
-    .option('--once', 'ask once, also on a terminal', false)
-    .action(async (options) => {
+    .option('--cluster <name>', 'the same as an argument; may be repeated', collect, [])
+    .option('-l, --selector <selector>', 'only requests to UpstreamClusters with these labels: region=eu')
+    .addOption(new Option('-o, --output <format>', 'json queries once').choices(['text', 'json']).default('text'))
+    .option('--once', 'query once, even on a terminal', false)
+    .action(async (names, { cluster, ...options }) => {
       const { openScreen } = await import('../../../kit/io/world/terminal.ts')
-      return done((await import('./top.ts')).top({ ...options, openScreen, out }))
+      return done((await import('./top.ts')).top({ ...options, clusters: [...names, ...cluster], openScreen, out }))
     })
 }

@@ -13,8 +13,10 @@ export interface TopOptions extends AdminClientOptions, Pick<CommandOutput, 'out
   readonly sort: string
   readonly minutes: string
   readonly limit: string
-  /** Default: all. */
-  readonly cluster?: string
+  /** Names and globs; [] = all. */
+  readonly clusters: readonly string[]
+  /** By label. */
+  readonly selector?: string
   readonly output: 'text' | 'json'
   /** Query once, even on a terminal. */
   readonly once: boolean
@@ -66,10 +68,11 @@ async function refresh(client: AdminClient, path: string, first: TopAnswer, scre
 }
 
 /** @throws {UserError} */
-function pathOf({ by, sort, minutes, limit, cluster = '' }: TopOptions): string {
+function pathOf({ by, sort, minutes, limit, clusters, selector }: TopOptions): string {
   const query = new URLSearchParams({ by, sort, minutes, limit, replicas: 'all' })
-  if (cluster !== '') query.set('cluster', cluster)
-  const read = readTopQuery((name) => query.get(name))
+  for (const name of clusters) query.append('cluster', name)
+  if (selector !== undefined) query.set('selector', selector)
+  const read = readTopQuery(query)
   if ('problem' in read) throw new UserError(`--${read.problem}`, 'see portcullis help top')
   return `/api/v1/top?${query}`
 }

@@ -21,7 +21,7 @@ const WEIGHTS: Readonly<Record<Trouble, number>> = {
 
 /** @returns worst first */
 export function troublesOf(
-  tile: Omit<ClusterTile, 'troubles' | 'spark' | 'name'>,
+  tile: Omit<ClusterTile, 'troubles' | 'spark' | 'name' | 'group'>,
   credentialFault: string,
 ): readonly Trouble[] {
   const { endpoints, requestsPerSecond, errorRatio, refusedRatio, p99, degrade } = tile

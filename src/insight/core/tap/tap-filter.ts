@@ -116,12 +116,17 @@ export function tapMatches(filter: CompiledTapFilter, record: RequestRecord, pha
     (filter.source.slowMs === 0 || timeOf(record) >= filter.source.slowMs) &&
     // The most selective condition of most taps comes first.
     matchesUser(filter.users, record) &&
-    inList(filter.clusters, record.cluster) &&
+    matchesCluster(filter.clusters, record) &&
     inList(filter.verbs, verbOf(record)) &&
     matchesObject(filter, record) &&
     matchesSender(filter, record) &&
     (filter.reasons.kind === 'all' || (record.refusal !== '' && inList(filter.reasons, record.refusal)))
   )
+}
+
+/** One that a member serves is shown as its own, and as one of the cluster that it was sent to. */
+function matchesCluster(clusters: CompiledTapFilter['clusters'], { cluster, federation }: RequestRecord): boolean {
+  return inList(clusters, cluster) || (federation !== '' && inList(clusters, federation))
 }
 
 /** The Kubernetes verb; the method in lower case if there is none. */

@@ -10,7 +10,7 @@ function read(query: string): TapQuery {
 }
 
 test('without parameters everything is shown, at the default rate, for the default time', () => {
-  assert.deepEqual(read(''), { request: { filter: EVERYTHING, maxRps: 100, forMs: 300_000, limit: 0 } })
+  assert.deepEqual(read(''), { request: { filter: EVERYTHING, selector: '', maxRps: 100, forMs: 300_000, limit: 0 } })
   assert.ok(read('replicas=all').request)
 })
 
@@ -53,6 +53,19 @@ test('lists and values are bounded', () => {
   assert.match(read(`user=${'x'.repeat(257)}`).errors?.[0] ?? '', /longer than 256 characters/)
 })
 
+test('clusters are named, or selected by their labels', () => {
+  assert.equal(read('selector=region%3Deu').request?.selector, 'region=eu')
+  for (const [query, problem] of [
+    ['selector=', 'selector: --selector is empty'],
+    ['selector=a%3D%3D%3Db', 'selector: --selector "a===b"'],
+    ['selector=region%3Deu&cluster=prod', 'clusters and selector are both given: give one of the two'],
+  ] as const)
+    assert.ok(
+      read(query).errors?.some((error) => error.startsWith(problem)),
+      `${read(query).errors}`,
+    )
+})
+
 test('started does not go together with what only the end tells', () => {
   for (const other of ['code=4xx', 'refused=true', 'slow=1s', 'reason=degraded']) {
     assert.match(read(`started=true&${other}`).errors?.[0] ?? '', /^started shows requests before/, other)
@@ -71,13 +84,15 @@ test('what the command line writes is what the admin listener reads', () => {
     slowMs: fc.constant(0),
     started: fc.constant(false),
   })
+  const selector = fc.constantFrom('', 'region=eu', 'region in (eu,us),!canary')
   const numbers = {
     maxRps: fc.integer({ min: 1, max: 1000 }),
     forMs: fc.integer({ min: 1, max: 3600 }).map((s) => s * 1000),
   }
   fc.assert(
-    fc.property(fc.record({ filter, ...numbers, limit: fc.nat(100) }), (given: TapRequest) => {
-      const request: TapRequest = { ...given, filter: { ...given.filter } }
+    fc.property(fc.record({ filter, selector, ...numbers, limit: fc.nat(100) }), (given: TapRequest) => {
+      const clusters = given.selector === '' ? given.filter.clusters : []
+      const request: TapRequest = { ...given, filter: { ...given.filter, clusters } }
       assert.deepEqual(read(writeTapQuery(request).toString()), { request })
     }),
   )

@@ -1,7 +1,9 @@
 // A tap as the query of `GET /api/v1/tap`, written by the command line and parsed by the admin listener. Everything has a limit: each
 // gateway thread evaluates the filter for every request.
 
+import { type ClusterChoice, readChoice } from '../../../gateway/core/choice/choose-clusters.ts'
 import { Budget } from '../../../kit/api/limits/budget.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { parseCidr } from '../../../kit/core/dial/cidr.ts'
 import { REFUSAL_TABLE } from '../../../kit/core/refusal/refusal.ts'
 import { formatDuration, parseDuration } from '../../../kit/core/text/duration.ts'
@@ -9,6 +11,8 @@ import { EVERYTHING, needsOutcome, type TapFilter } from './tap-filter.ts'
 
 export interface TapRequest {
   readonly filter: TapFilter
+  /** Clusters by label, as they are when the tap begins; '' = as the filter says. */
+  readonly selector: string
   /** Events per second, over all replicas. */
   readonly maxRps: number
   /** Duration, milliseconds. */
@@ -77,8 +81,9 @@ export function tapBudget(maxRps: number, nowMs: number): Budget {
 }
 
 /** The inverse of readTapQuery. Defaults are omitted. */
-export function writeTapQuery({ filter, maxRps, forMs, limit }: TapRequest): URLSearchParams {
+export function writeTapQuery({ filter, selector, maxRps, forMs, limit }: TapRequest): URLSearchParams {
   const query = new URLSearchParams()
+  if (selector !== '') query.set('selector', selector)
   for (const [name, field] of LISTS) for (const value of filter[field]) query.append(name, value)
   for (const name of SWITCHES) if (filter[name]) query.set(name, 'true')
   if (filter.slowMs > 0) query.set('slow', formatDuration(filter.slowMs))
@@ -97,6 +102,7 @@ class TapQueryReader {
   readonly #errors: string[] = []
   readonly #lists = new Map<ListField, string[]>()
   readonly #switches = new Set<string>()
+  #selector = ''
   #slowMs = 0
   #maxRps = DEFAULT_RPS
   #forMs = DEFAULT_FOR_MS
@@ -110,6 +116,7 @@ class TapQueryReader {
     const list = LISTS.get(name)
     if (list !== undefined) this.#add(name, list, value)
     else if (name === 'refused' || name === 'started') this.#switch(name, value)
+    else if (name === 'selector') this.#select(name, value)
     else if (name === 'slow') this.#slowMs = this.#duration(name, value, MAX_SLOW_MS)
     else if (name === 'for') this.#forMs = this.#duration(name, value, MAX_FOR_MS)
     else if (name === 'maxRps') this.#maxRps = this.#number(name, value, MAX_RPS)
@@ -129,8 +136,12 @@ class TapQueryReader {
       const [started, ...others] = ['started', 'code', 'refused', 'reason', 'slow'].map(this.#named)
       this.#errors.push(`${started} shows requests before they are answered: without ${others.join(', ')}`)
     }
+    if (this.#selector !== '' && filter.clusters.length > 0) {
+      this.#errors.push(`clusters and ${this.#named('selector')} are both given: give one of the two`)
+    }
     if (this.#errors.length > 0) return { errors: this.#errors }
-    return { request: { filter, maxRps: this.#maxRps, forMs: this.#forMs, limit: this.#limit } }
+    const [selector, maxRps, forMs, limit] = [this.#selector, this.#maxRps, this.#forMs, this.#limit]
+    return { request: { filter, selector, maxRps, forMs, limit } }
   }
 
   #add(name: string, field: ListField, value: string): void {
@@ -139,6 +150,16 @@ class TapQueryReader {
     if (values.length >= MAX_VALUES) this.#errors.push(`more than ${MAX_VALUES} values of ${this.#named(name)}`)
     else if (error !== '') this.#errors.push(`${this.#named(name)} ${quoted(value)} ${error}`)
     this.#lists.set(field, [...values.slice(0, MAX_VALUES), value])
+  }
+
+  #select(name: string, value: string): void {
+    this.#selector = value
+    try {
+      readChoice(clustersWith(value))
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#errors.push(`${this.#named(name)}: ${error.message}`)
+    }
   }
 
   #switch(name: string, value: string): void {
@@ -161,6 +182,11 @@ class TapQueryReader {
     this.#errors.push(`${this.#named(name)} ${quoted(value)} must be a whole number from 1 to ${most}`)
     return 0
   }
+}
+
+/** @param selector of labels */
+export function clustersWith(selector: string): ClusterChoice {
+  return { names: [], selector, all: false, except: [] }
 }
 
 function valueError(field: ListField, value: string): string {

@@ -1,5 +1,6 @@
 // The response of `/api/v1/top` (docs/top.md): the top names, each number with its error bound.
 
+import { type AnsweredReads, mostAnswered, sumOfAnswered } from './answered-reads.ts'
 import {
   BYTES,
   LATENCY_MS,
@@ -46,16 +47,26 @@ export interface TopReport {
   readonly by: TopQuery['by']
   readonly sort: Sort
   readonly minutes: number
+  /** '' = all clusters, or several. */
   readonly cluster: string
+  /** Several that were chosen; absent = all, or `cluster`. */
+  readonly clusters?: readonly string[]
   /** The time actually counted: less than the minutes at first, and up to a slot more. */
   readonly seconds: number
   readonly total: ReportedCounts
   readonly rows: readonly TopRow[]
   /** Upper bound for a name without a row. */
   readonly others: TopNumbers
+  /** Reads that the gateway answered itself, by cluster; absent = no cluster has a cache. */
+  readonly answered?: readonly AnsweredReads[]
 }
 
-export function topReport(query: TopQuery, { sketch, total, seconds }: TopSum): TopReport {
+/** @param clusters that were chosen; undefined = the query chooses none */
+export function topReport(
+  query: TopQuery,
+  { sketch, total, seconds }: TopSum,
+  clusters: readonly string[] | undefined,
+): TopReport {
   const { by, sort, minutes, cluster, limit } = query
   const sorted = sketch.names.map((_, place) => place)
   const sortedBy = sort === 'latency' ? meanMs : (rows: Float64Array, at: number) => rows[at + SORT_SUM[sort]] ?? 0
@@ -75,6 +86,7 @@ export function topReport(query: TopQuery, { sketch, total, seconds }: TopSum): 
     sort,
     minutes,
     cluster,
+    ...(clusters !== undefined && { clusters }),
     seconds: rounded(seconds),
     total: countsOf(total, 0),
     rows,
@@ -96,7 +108,13 @@ export function sumOfReports(query: TopQuery, reports: readonly TopReport[]): To
       missing: Float64Array.from(errorsOf(report.others)),
     })
   }
-  return topReport(query, { sketch: sum.sketch(), total, seconds })
+  const chosen = new Set(reports.flatMap((report) => report.clusters ?? []))
+  const clusters = query.choice === undefined ? undefined : [...chosen].sort()
+  const answered = mostAnswered(sumOfAnswered(reports.flatMap((report) => report.answered ?? [])))
+  return {
+    ...topReport(query, { sketch: sum.sketch(), total, seconds }, clusters),
+    ...(answered.length > 0 && { answered }),
+  }
 }
 
 function rowOf({ names, rows }: Sketch, place: number): TopRow {

@@ -120,11 +120,12 @@ function emptySketch(missing: Float64Array): Sketch {
   return { names: [], rows: new Float64Array(0), missing }
 }
 
-/** The sum of several for one cluster; '' = over all clusters. All rows, or those among the first `count` by any measure. */
-export function sumSketches(parts: readonly DimensionSketch[], cluster: string, count?: number): Sketch {
+/** The sum of several for some clusters; [] = over all clusters. All rows, or those among the first `count` by any measure. */
+export function sumSketches(parts: readonly DimensionSketch[], clusters: readonly string[], count?: number): Sketch {
   const sum = new SketchSum()
   for (const part of parts) {
-    sum.add(cluster === '' ? part.all : (part.clusters.get(cluster) ?? emptySketch(part.unseen)))
+    if (clusters.length === 0) sum.add(part.all)
+    for (const cluster of clusters) sum.add(part.clusters.get(cluster) ?? emptySketch(part.unseen))
   }
   return sum.sketch(count)
 }

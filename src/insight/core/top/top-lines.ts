@@ -1,7 +1,9 @@
 // Formats a report of `portcullis top` as lines for a terminal of a given width.
 
+import { listed } from '../../../gateway/core/choice/choose-clusters.ts'
 import { fitWidth, printable, textWidth } from '../../../kit/core/text/printable.ts'
 import { DIMENSIONS, type Dimension } from '../../../process/api/dimensions.ts'
+import { answeredLine, isAnsweredReads } from './answered-reads.ts'
 import type { TopNumbers, TopReport, TopRow } from './report.ts'
 
 /** A report of all replicas. */
@@ -14,7 +16,8 @@ export interface TopAnswer extends TopReport {
 export function topLines(report: TopAnswer, columns?: number): string[] {
   const { rows, seconds, cluster } = report
   const cells = rows.map((row) => cellsOf(row, seconds))
-  const lines = [titleOf(report), '']
+  const answered = (report.answered ?? []).map((one) => answeredLine(one, bytesText))
+  const lines = [titleOf(report), ...answered, '']
   for (const missing of report.missing ?? [])
     lines.push(`no answer from ${printable(missing)}: its requests are missing`)
   // A mistyped cluster name has no rows either.
@@ -80,8 +83,9 @@ function withError(
   return error[field] > 0 ? `${text(row[field])} (+${text(error[field])})` : text(row[field])
 }
 
-function titleOf({ by, sort, seconds, cluster, total }: TopReport): string {
-  const where = cluster === '' ? 'all clusters' : `cluster ${printable(cluster)}`
+function titleOf({ by, sort, seconds, cluster, clusters, total }: TopReport): string {
+  const several = clusters && `clusters ${listed(clusters.map(printable))}`
+  const where = several ?? (cluster === '' ? 'all clusters' : `cluster ${printable(cluster)}`)
   const rate = seconds > 0 ? (total.requests / seconds).toFixed(1) : '0.0'
   const sums = `${total.requests} requests (${rate}/s), ${total.refused} refused, ${bytesText(total.bytes)}`
   return `top ${by} by ${sort}, last ${Math.round(seconds)} s, ${where}: ${sums}`
@@ -120,14 +124,16 @@ const NUMBERS: readonly (keyof TopNumbers)[] = ['requests', 'refused', 'bytes', 
 
 /** Type guard for a JSON report of this version. */
 export function isTopAnswer(value: unknown): value is TopAnswer {
-  const { by, sort, cluster, rows, total, seconds, others } = fieldsOf(value)
+  const { by, sort, cluster, clusters, rows, total, seconds, others, answered } = fieldsOf(value)
   return (
     DIMENSIONS.some((one) => one === by) &&
     typeof sort === 'string' &&
     typeof cluster === 'string' &&
+    (clusters === undefined || (Array.isArray(clusters) && clusters.every((one) => typeof one === 'string'))) &&
     typeof seconds === 'number' &&
     isCounts(total) &&
     isNumbers(others) &&
+    (answered === undefined || isAnsweredReads(answered)) &&
     Array.isArray(rows) &&
     rows.every((row) => typeof fieldsOf(row)['name'] === 'string' && isCounts(row) && isNumbers(fieldsOf(row)['error']))
   )

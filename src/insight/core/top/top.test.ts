@@ -152,11 +152,12 @@ function request(fields: Partial<RequestRecord>): RequestRecord {
 }
 
 /** The report of a gateway with one thread. */
-function reportOf(traffic: Traffic, query: Partial<TopQuery>): TopReport {
+function reportOf(traffic: Traffic, query: Partial<TopQuery>, chosen?: readonly string[]): TopReport {
   const windows = new TopWindows(0)
   windows.add(1000, [traffic.take()])
   const whole = { ...DEFAULT_QUERY, ...query }
-  return topReport(whole, windows.sum(DIMENSIONS.indexOf(whole.by), whole.minutes, whole.cluster, 1000))
+  const only = chosen ?? (whole.cluster === '' ? [] : [whole.cluster])
+  return topReport(whole, windows.sum(DIMENSIONS.indexOf(whole.by), whole.minutes, only, 1000), chosen)
 }
 
 /** The numbers below `size` in a shuffled but deterministic order. */
@@ -266,6 +267,16 @@ test('with a cluster only its requests count', () => {
   assert.deepEqual(reportOf(sampleTraffic(), { by: 'user', cluster: 'none' }).rows, [])
 })
 
+test('with several clusters their requests count together, and the report names them', () => {
+  const of = (by: Dimension, ...chosen: string[]): TopReport => reportOf(sampleTraffic(), { by }, chosen)
+  const both = of('resource', 'dev', 'prod', 'quiet')
+  assert.deepEqual(Object.fromEntries(namesBy(both)), EXPECTED.resource)
+  assert.deepEqual([both.total.requests, both.clusters], [6, ['dev', 'prod', 'quiet']])
+  assert.deepEqual(Object.fromEntries(namesBy(of('cluster', 'dev', 'prod'))), EXPECTED.cluster)
+  assert.deepEqual(Object.fromEntries(namesBy(of('cluster', 'dev', 'quiet'))), { dev: 1 })
+  assert.equal(of('cluster', 'dev', 'quiet').total.requests, 1)
+})
+
 test('a watch counts when it begins, its bytes when it ends, and its time never', () => {
   const traffic = new Traffic()
   const watch = request({ user: 'ann', verb: 'watch', resource: 'pods', longRunning: true, durationMs: -1 })
@@ -316,7 +327,7 @@ test('what many clusters and clients leave in memory is bounded, and each moment
     if (second === 2 * 3600) inTwoHours = most
     if (second % 590 !== 0) continue
     for (const minutes of [1, 5, 60] as const) {
-      const { total, seconds } = windows.sum(0, minutes, '', second * 1000)
+      const { total, seconds } = windows.sum(0, minutes, [], second * 1000)
       assert.equal(total[REQUESTS], seconds * 4, `${minutes} minutes at ${second} s`)
       const wanted = Math.min(second, minutes * 60)
       assert.ok(Math.abs(seconds - wanted) <= Math.max(10, minutes * 10), `${seconds} s are counted for ${wanted} s`)
@@ -335,7 +346,7 @@ test('more clusters than there are rows for leave no more in memory, and their n
     windows.add(slot * 10_000, [traffic.take()])
   }
   assert.ok(windows.rows() <= 2 * 7 * (2048 + 6 * 64), `${windows.rows()} rows`)
-  const last = windows.sum(0, 1, `c${clusters - 1}`, 20_000)
+  const last = windows.sum(0, 1, [`c${clusters - 1}`], 20_000)
   assert.ok((last.sketch.names.length === 0 ? (last.sketch.missing[REQUESTS] ?? 0) : 2) >= 2)
 })
 
@@ -364,7 +375,7 @@ test('the sum over replicas is what one gateway would have counted', () => {
 test('what is wrong with a query is said with what may be asked for', () => {
   const read = (text: string): unknown => {
     const parameters = new URLSearchParams(text)
-    return readTopQuery((name) => parameters.get(name))
+    return readTopQuery(parameters)
   }
   assert.deepEqual(read(''), DEFAULT_QUERY)
   assert.deepEqual(read('by=address&sort=listed-bytes&minutes=60&limit=5&cluster=prod'), {
@@ -373,8 +384,32 @@ test('what is wrong with a query is said with what may be asked for', () => {
     minutes: 60,
     limit: 5,
     cluster: 'prod',
+    choice: undefined,
   })
-  for (const text of ['by=pod', 'sort=size', 'minutes=2', 'limit=0', 'limit=1001', 'limit=x', 'by=', 'minutes=1.0']) {
+  const choice = { names: [], selector: undefined, all: false, except: [] }
+  for (const [text, chosen] of [
+    ['cluster=a&cluster=b-*', { ...choice, names: ['a', 'b-*'] }],
+    ['cluster=a*', { ...choice, names: ['a*'] }],
+    ['selector=region%3Deu', { ...choice, selector: 'region=eu' }],
+  ] as const) {
+    assert.deepEqual(read(text), { ...DEFAULT_QUERY, choice: chosen }, text)
+  }
+  const many = Array.from({ length: 33 }, (_, i) => `cluster=c${i}`).join('&')
+  for (const text of [
+    'by=pod',
+    'sort=size',
+    'minutes=2',
+    'limit=0',
+    'limit=1001',
+    'limit=x',
+    'by=',
+    'minutes=1.0',
+    many,
+    'selector=',
+    'selector=a%3D%3D%3D',
+    'cluster=a&selector=b',
+    'cluster=a&cluster=a',
+  ]) {
     assert.ok('problem' in Object(read(text)), text)
   }
 })

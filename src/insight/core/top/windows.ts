@@ -63,19 +63,21 @@ export class TopWindows {
     }
   }
 
-  /** @param cluster '' = over all clusters */
-  sum(dimension: number, minutes: Minutes, cluster: string, nowMs: number): TopSum {
+  /** @param only these clusters; [] = over all */
+  sum(dimension: number, minutes: Minutes, only: readonly string[], nowMs: number): TopSum {
     const slots = this.#slotsOf(minutes, nowMs)
     const parts = [...this.#parts, ...slots]
     const fromMs = Math.min(this.#fromMs, ...slots.map((slot) => slot.fromMs))
     const seconds = Math.max(0, nowMs - fromMs) / 1000
     const total = new Float64Array(TALLY_LENGTH)
-    if (cluster === '') for (const part of parts) addTo(total, part.total)
-    const clusters = sumSketches(partsOf(parts, CLUSTER), '')
-    const row = clusters.names.indexOf(cluster)
-    if (cluster !== '' && row >= 0) addTo(total, clusters.rows.subarray(row * ROW_LENGTH, (row + 1) * ROW_LENGTH))
-    const own = dimension === CLUSTER && cluster !== ''
-    const sketch = own ? onlyOf(clusters, row) : sumSketches(partsOf(parts, dimension), cluster)
+    if (only.length === 0) {
+      for (const part of parts) addTo(total, part.total)
+      return { sketch: sumSketches(partsOf(parts, dimension), only), total, seconds }
+    }
+    const clusters = onlyOf(sumSketches(partsOf(parts, CLUSTER), []), new Set(only))
+    for (let at = 0; at < clusters.rows.length; at += ROW_LENGTH)
+      addTo(total, clusters.rows.subarray(at, at + ROW_LENGTH))
+    const sketch = dimension === CLUSTER ? clusters : sumSketches(partsOf(parts, dimension), only)
     return { sketch, total, seconds }
   }
 
@@ -121,10 +123,14 @@ function partsOf(parts: readonly TrafficSketch[], dimension: number): DimensionS
   return parts.flatMap((part) => part.dimensions[dimension] ?? [])
 }
 
-function onlyOf({ names, rows, missing }: Sketch, row: number): Sketch {
-  if (row < 0) return { names: [], rows: new Float64Array(0), missing }
-  const none = new Float64Array(TALLY_LENGTH)
-  return { names: [names[row] ?? ''], rows: rows.slice(row * ROW_LENGTH, (row + 1) * ROW_LENGTH), missing: none }
+/** The rows of these names. A name without a row has at most `missing`. */
+function onlyOf({ names, rows, missing }: Sketch, only: ReadonlySet<string>): Sketch {
+  const places = names.flatMap((name, place) => (only.has(name) ? [place] : []))
+  const kept = new Float64Array(places.length * ROW_LENGTH)
+  for (const [to, from] of places.entries())
+    kept.set(rows.subarray(from * ROW_LENGTH, (from + 1) * ROW_LENGTH), to * ROW_LENGTH)
+  const most = places.length === only.size ? new Float64Array(TALLY_LENGTH) : missing
+  return { names: places.map((place) => names[place] ?? ''), rows: kept, missing: most }
 }
 
 function joinSlots(fromMs: number, toMs: number, parts: readonly TrafficSketch[]): Slot {
@@ -139,7 +145,7 @@ function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
   for (const { clusters } of parts) for (const name of clusters.keys()) names.add(name)
   const fair = Math.floor(MAX_CLUSTER_ROWS / Math.max(1, names.size) / 6)
   const count = Math.min(CLUSTER_ROWS, Math.max(MIN_ROWS, fair))
-  const sums = [...names].map((name) => ({ name, sketch: sumSketches(parts, name, count) }))
+  const sums = [...names].map((name) => ({ name, sketch: sumSketches(parts, [name], count) }))
   sums.sort((a, b) => requestsOf(b.sketch) - requestsOf(a.sketch))
   let room = MAX_CLUSTER_ROWS
   const clusters = new Map<string, Sketch>()
@@ -155,7 +161,7 @@ function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
       for (let i = 0; i < TALLY_LENGTH; i++) unseen[i] = Math.max(unseen[i] ?? 0, missing[i] ?? 0)
     }
   }
-  return { all: sumSketches(parts, '', ROWS), clusters, unseen }
+  return { all: sumSketches(parts, [], ROWS), clusters, unseen }
 }
 
 function requestsOf({ rows }: Sketch): number {

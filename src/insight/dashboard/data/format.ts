@@ -15,6 +15,12 @@ export function count(value: number): string {
   return `${figures(value / THOUSAND / THOUSAND)}M`
 }
 
+/** `512 B`, `17.3 KiB`, `1.24k MiB`. */
+export function byteCount(value: number): string {
+  if (value < 1024) return `${value} B`
+  return value < 1024 ** 2 ? `${count(value / 1024)} KiB` : `${count(value / 1024 ** 2)} MiB`
+}
+
 /** A whole number. */
 export function whole(value: number): string {
   return value.toLocaleString('en')

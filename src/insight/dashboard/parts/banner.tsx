@@ -19,7 +19,7 @@ export function Banner({ polled, missing }: BannerProps): VNode | null {
       <span aria-hidden="true">▲ </span>
       {fault === ''
         ? `No answer from ${missing.join(', ')}: its numbers are missing below.`
-        : `${fault}. ${freshAt > 0 ? `What is shown is ${roundedDuration(now - freshAt)} old.` : 'There is nothing to show yet.'}`}
+        : `${fault}. ${freshAt > 0 ? `The numbers below are ${roundedDuration(now - freshAt)} old.` : 'There is nothing to show yet.'}`}
     </div>
   )
 }

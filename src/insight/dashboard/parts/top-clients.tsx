@@ -2,7 +2,7 @@
 
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
-import { count, latency, share, whole } from '../data/format.ts'
+import { byteCount, count, latency, share, whole } from '../data/format.ts'
 import { usePoll } from '../data/poll.ts'
 import { shellLine } from '../data/shell.ts'
 import { Command } from './command.tsx'
@@ -90,7 +90,7 @@ function Rows({ top, sort }: { readonly top: Top; readonly sort: string }): VNod
   const { rows, seconds, total } = top
   const last: readonly [string, (row: TopRow) => string] =
     sort === 'listed-bytes'
-      ? ['#listed', (row) => bytes(row.listedBytes)]
+      ? ['#listed', (row) => byteCount(row.listedBytes)]
       : sort === 'refused'
         ? ['#refused', (row) => whole(row.refused)]
         : ['#upstream', (row) => (total.upstreamSeconds > 0 ? share(row.upstreamSeconds / total.upstreamSeconds) : '–')]
@@ -107,12 +107,4 @@ function Rows({ top, sort }: { readonly top: Top; readonly sort: string }): VNod
       ))}
     </Table>
   )
-}
-
-function bytes(value: number): string {
-  return value < 1024
-    ? `${value} B`
-    : value < 1024 ** 2
-      ? `${count(value / 1024)} KiB`
-      : `${count(value / 1024 ** 2)} MiB`
 }

@@ -2,8 +2,8 @@
 
 import type { ComponentChildren, VNode } from 'preact'
 import type { ProtectorRow } from '../../../gateway/api/pod-protection-in-force.ts'
-import type { ClusterPage, EndpointRow, LimitRow } from '../../api/cluster-page.ts'
-import { count, instant, latency, plural, roundedDuration, share, whole } from '../data/format.ts'
+import type { CachedRow, ClusterPage, EndpointRow, LimitRow } from '../../api/cluster-page.ts'
+import { byteCount, count, instant, latency, plural, roundedDuration, share, whole } from '../data/format.ts'
 import { useNow, usePoll } from '../data/poll.ts'
 import { shellLine } from '../data/shell.ts'
 import { Banner } from '../parts/banner.tsx'
@@ -70,6 +70,7 @@ function Page({ page }: { readonly page: ClusterPage }): VNode {
           <Endpoints endpoints={page.endpoints} />
           <Policies page={page} />
           <Limits page={page} />
+          <ReadCache page={page} />
         </div>
         <aside aria-label="What happens">
           <Pane id="changes" title="Changes and Events" note="last 30 minutes">
@@ -246,6 +247,53 @@ function Fill({ limit }: { readonly limit: LimitRow }): VNode {
       {share(fill)}
     </span>
   )
+}
+
+const CACHE_TONES: Readonly<Partial<Record<CachedRow['state'], Tone>>> = {
+  Serving: 'good',
+  Loading: 'neutral',
+  Stale: 'warn',
+}
+
+function ReadCache({ page }: { readonly page: ClusterPage }): VNode | null {
+  const { cached } = page
+  if (cached.length === 0) return null
+  const hits = cached.reduce((sum, one) => sum + one.hits, 0)
+  const all = hits + cached.reduce((sum, one) => sum + passed(one), 0)
+  return (
+    <Pane
+      id="read-cache"
+      title="Read cache"
+      note={all === 0 ? 'no reads yet' : `${share(hits / all)} of its reads are hits`}
+    >
+      <Table
+        label="Cached resources"
+        head={['Resource', 'State', '#hits', '#forwarded', 'Mostly', '#objects', '#memory', '#age']}
+      >
+        {cached.map((one) => (
+          <tr key={`${one.resource} ${one.version}`}>
+            <th scope="row">
+              {one.resource} <span class="meta">{one.version}</span>
+            </th>
+            <td>
+              <State tone={CACHE_TONES[one.state] ?? 'bad'}>{one.state}</State>
+              {one.message !== '' && <span class="meta"> {one.message}</span>}
+            </td>
+            <td class="number">{whole(one.hits)}</td>
+            <td class="number">{whole(passed(one))}</td>
+            <td>{one.passes[0]?.reason ?? '–'}</td>
+            <td class="number">{whole(one.objects)}</td>
+            <td class="number">{byteCount(one.bytes)}</td>
+            <td class="number">{one.ageSeconds === null ? '–' : roundedDuration(one.ageSeconds * 1000)}</td>
+          </tr>
+        ))}
+      </Table>
+    </Pane>
+  )
+}
+
+function passed({ passes }: CachedRow): number {
+  return passes.reduce((sum, { count: more }) => sum + more, 0)
 }
 
 function Refusals({ page }: { readonly page: ClusterPage }): VNode {

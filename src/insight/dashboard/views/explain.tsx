@@ -22,7 +22,7 @@ interface Explanation {
 }
 
 const FIELDS = [
-  ['host', 'Host or cluster', 'prod', 'The host name that the client asks for'],
+  ['host', 'Host or cluster', 'prod', 'The host name that the client requests'],
   ['target', 'Path', '/api/v1/namespaces/default/pods', 'With the query, as in the request line'],
   ['user', 'User', 'alice', 'Empty: anonymous'],
   ['groups', 'Groups', 'dev, ops', 'Separated by commas; empty: those that Kubernetes gives the user'],

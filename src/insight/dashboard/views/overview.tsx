@@ -1,6 +1,6 @@
 // The first view: troubled clusters, degrade switches, changes, refusals, and expiring certificates.
 
-import type { VNode } from 'preact'
+import { Fragment, type VNode } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Overview, Totals } from '../../api/overview.ts'
 import { count, instant, latency, plural, roundedDuration, share, whole } from '../data/format.ts'
@@ -19,13 +19,15 @@ interface Choice {
   readonly search: string
   readonly show: 'all' | 'hurting' | 'switched'
   readonly sort: 'worst' | 'name' | 'requests' | 'errors' | 'refused' | 'latency'
+  /** Key of a label; '' = not grouped. */
+  readonly group: string
   readonly page: number
 }
 
 const SEARCH_DELAY_MS = 150
 
 export function OverviewView(): VNode {
-  const [choice, setChoice] = useState<Choice>({ search: '', show: 'all', sort: 'worst', page: 1 })
+  const [choice, setChoice] = useState<Choice>({ search: '', show: 'all', sort: 'worst', group: '', page: 1 })
   const polled = usePoll<Overview>(urlOf(useSettled(choice, SEARCH_DELAY_MS)))
   const { data } = polled
   const choose = (part: Partial<Choice>): void => setChoice((before) => ({ ...before, page: 1, ...part }))
@@ -59,8 +61,8 @@ export function OverviewView(): VNode {
   )
 }
 
-function urlOf({ search, show, sort, page }: Choice): string {
-  return `/api/v1/overview?${new URLSearchParams({ search, show, sort, page: String(page), replicas: 'all' })}`
+function urlOf({ search, show, sort, group, page }: Choice): string {
+  return `/api/v1/overview?${new URLSearchParams({ search, show, sort, group, page: String(page), replicas: 'all' })}`
 }
 
 /** Debounced value: a search is sent once the user stops typing. */
@@ -166,14 +168,19 @@ function Clusters({ overview, choice, choose }: ClustersProps): VNode {
             {matching === totals.clusters ? whole(matching) : `${whole(matching)} of ${whole(totals.clusters)}`}
           </small>
         </h2>
-        <Chooser choice={choice} choose={choose} />
+        <Chooser labelKeys={overview.labelKeys} choice={choice} choose={choose} />
       </div>
       {clusters.length === 0 ? (
         <Nothing>{totals.clusters === 0 ? 'There are no UpstreamClusters yet.' : 'No cluster matches.'}</Nothing>
       ) : (
         <ul class="tiles">
-          {clusters.map((tile) => (
-            <Tile key={tile.name} tile={tile} />
+          {clusters.map((tile, at) => (
+            <Fragment key={tile.name}>
+              {choice.group !== '' && (at === 0 || clusters[at - 1]?.group !== tile.group) && (
+                <GroupHead overview={overview} choice={choice} value={tile.group} />
+              )}
+              <Tile tile={tile} />
+            </Fragment>
           ))}
         </ul>
       )}
@@ -182,7 +189,30 @@ function Clusters({ overview, choice, choose }: ClustersProps): VNode {
   )
 }
 
-function Chooser({ choice, choose }: Omit<ClustersProps, 'overview'>): VNode {
+interface GroupProps extends Pick<ClustersProps, 'overview' | 'choice'> {
+  readonly value: string
+}
+
+/** The clusters that follow have this value of the label. */
+function GroupHead({ overview, choice, value }: GroupProps): VNode {
+  const group = overview.groups.find((one) => one.value === value)
+  return (
+    <li class="group">
+      <b>{value === '' ? `without ${choice.group}` : `${choice.group}=${value}`}</b>{' '}
+      {group !== undefined && (
+        <span class="meta">
+          {plural(group.clusters, 'cluster')}, {whole(group.hurting)} hurting, {whole(group.switched)} switched
+        </span>
+      )}
+    </li>
+  )
+}
+
+interface ChooserProps extends Omit<ClustersProps, 'overview'> {
+  readonly labelKeys: readonly string[]
+}
+
+function Chooser({ labelKeys, choice, choose }: ChooserProps): VNode {
   const search = useRef<HTMLInputElement>(null)
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -227,6 +257,20 @@ function Chooser({ choice, choose }: Omit<ClustersProps, 'overview'>): VNode {
         <option value="refused">by refusals</option>
         <option value="latency">by latency</option>
       </select>
+      {labelKeys.length > 0 && (
+        <select
+          aria-label="Group clusters by label"
+          value={choice.group}
+          onChange={(event) => choose({ group: event.currentTarget.value })}
+        >
+          <option value="">not grouped</option>
+          {labelKeys.map((key) => (
+            <option key={key} value={key}>
+              by {key}
+            </option>
+          ))}
+        </select>
+      )}
     </search>
   )
 }

@@ -113,9 +113,7 @@ function Requests({ state }: { readonly state: TapState }): VNode {
         )}
       </p>
       {rows.length === 0 ? (
-        <Nothing>
-          {seen > 0 ? `None of ${plural(seen, 'request')} seen so far matches.` : 'No request has come yet.'}
-        </Nothing>
+        <Nothing>{seen > 0 ? `None of ${plural(seen, 'request')} seen so far matches.` : 'No requests yet.'}</Nothing>
       ) : (
         <Table
           label="Requests"

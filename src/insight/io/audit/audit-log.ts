@@ -6,6 +6,7 @@ import { REFUSAL_TABLE, type RefusalReason } from '../../../kit/core/refusal/ref
 import { quote } from '../../../kit/core/text/json-quote.ts'
 import type { AuditStage } from '../../../kube/api/audit.ts'
 import { type AuditEvent, type AuditObject, annotationFields, auditLine } from '../../../kube/io/audit/audit-event.ts'
+import { sessionFields } from './session-fields.ts'
 
 interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */
@@ -94,6 +95,8 @@ function ownAnnotations(record: RequestRecord): string {
   let fields = `,"portcullis.io/decision":"${record.refusal === '' ? 'forward' : 'refuse'}"`
   if (record.proxyAddress !== '') fields += `,"portcullis.io/proxy-address":${quote(record.proxyAddress)}`
   if (record.cluster !== '') fields += `,"portcullis.io/cluster":${quote(record.cluster)}`
+  if (record.federation !== '') fields += `,"portcullis.io/federation":${quote(record.federation)}`
+  if (record.accessGrant !== '') fields += `,"portcullis.io/access-grant":${quote(record.accessGrant)}`
   if (record.policy >= 0) fields += `,"portcullis.io/policy":"${record.policy}"`
   if (record.rule >= 0) fields += `,"portcullis.io/rule":"${record.rule}"`
   if (record.endpoint !== '') fields += `,"portcullis.io/endpoint":${quote(record.endpoint)}`
@@ -102,6 +105,7 @@ function ownAnnotations(record: RequestRecord): string {
   if (record.refusalRule !== '') fields += `,"portcullis.io/refused-by":${quote(record.refusalRule)}`
   if (record.shadow.length > 0) fields += `,"portcullis.io/shadow":${quote(record.shadow.join(', '))}`
   if (record.protection !== '') fields += `,"portcullis.io/protection":${quote(record.protection)}`
+  fields += sessionFields(record)
   if (record.aborted !== '') fields += `,"portcullis.io/aborted-by":"${record.aborted}"`
   return record.auditAnnotations === undefined ? fields : fields + annotationFields(record.auditAnnotations)
 }

@@ -49,8 +49,11 @@ export class PolicyAudit {
     return this.#memory.held
   }
 
+  /** Again, if a member of the cluster serves it, as the user that the sender is there: what was decided before counts no more. */
   requestIdentified(record: RequestRecord): void {
     record.auditDecided = true
+    if (record.audit instanceof PolicyTrail) record.audit.discard()
+    record.audit = undefined
     const decision = this.#decide(record)
     if (decision.level === 'None') return
     const trail = new PolicyTrail(record, decision, this.#memory, this.#options.maxBodyBytes)

@@ -8,6 +8,7 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { Charge } from '../../../kit/api/stream.ts'
 import { serverCharge } from '../../../kit/core/shares/charge.ts'
 import { BatchSender, type Delivery } from '../../../kit/io/batches/batch-sender.ts'
+import { http1Connector } from '../../../kit/io/dial/http1-connector.ts'
 import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
 import { DOCUMENT, SHORT_TEXT_BYTES } from '../../../kube/core/answers/answer-limits.ts'
 import { AnswerTooLargeError, NoRoomError } from '../../../kube/core/answers/call-errors.ts'
@@ -165,7 +166,8 @@ export function documentOf({ head, tail }: Envelope, batch: readonly WrittenSpan
 
 function agentFor(ca: string): Agent {
   const tls = ca === '' ? {} : { ca }
-  return new Agent({ connections: 1, connect: { timeout: TIMEOUT_MS, ...tls }, headersTimeout: TIMEOUT_MS })
+  const connect = http1Connector({ timeout: TIMEOUT_MS, ...tls })
+  return new Agent({ connections: 1, connect, headersTimeout: TIMEOUT_MS })
 }
 
 /** '' = too long, or no memory for it: the collector has accepted the spans anyway. @throws (rejects) if it is cut off */

@@ -1,4 +1,4 @@
-// Deletion costs set by the gateway, recognised by an annotation beside the cost, even after a crash.
+// Deletion costs set by the gateway, recognized by an annotation next to the cost, even after a crash.
 
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'

@@ -1,6 +1,7 @@
 // The page of one cluster, merged from all replicas.
 
 import type { ProtectorRow } from '../../../../gateway/api/pod-protection-in-force.ts'
+import { cacheStateRank } from '../../../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import {
   distinct,
   each,
@@ -19,7 +20,7 @@ import {
   worst,
 } from '../../../../kit/core/merge/merge.ts'
 import { short } from '../../../../kit/core/text/figures.ts'
-import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane } from '../../../api/cluster-page.ts'
+import type { CachedRow, ClusterPage, EndpointRow, LimitRow, ProtectionPane } from '../../../api/cluster-page.ts'
 import type { ShownRefusals } from '../../../api/overview.ts'
 import type { ClusterPart } from '../../../api/parts.ts'
 import { clip } from '../change-log.ts'
@@ -60,6 +61,7 @@ function shapeOf(bounds: Float64Array): Shape<ClusterPart, Omit<ClusterPage, 're
     limits: rows(['name', 'size'], mergeLimit),
     refusals: (refusals) => mergeRefusals(refusals).slice(0, MAX_ROWS),
     protection: mergeProtection,
+    cached: rows(['resource', 'version'], mergeCached),
     certificates: distinct('certificate', 'endsAt'),
     problems: distinct('severity', 'message'),
     changes: (changes) => mergeChanges(changes).slice(0, MAX_ROWS),
@@ -104,6 +106,24 @@ function mergeLimit(same: Parts<LimitRow>): LimitRow {
     fill: fills.length === 0 ? null : Math.max(...fills),
     // The same user may use several replicas: the maximum is shown.
     ...merge({ inFlight: sum, watches: sum, users: max, admittedPerSecond: rate, rejectedPerSecond: rate }, same),
+  }
+}
+
+/** As the replica that is worst off has it, which is named if others are better; each keeps the same objects, in memory of its own. */
+function mergeCached(same: Parts<CachedRow>, lists: Parts<unknown>): CachedRow {
+  const { replica, part: seen } = worst(same, ({ state }) => cacheStateRank(state))
+  const differs = same.length < lists.length || same.some(({ part }) => part.state !== seen.state)
+  const ages = same.flatMap(({ part: { ageSeconds } }) => ageSeconds ?? [])
+  const passes = rows<CachedRow['passes'][number], CachedRow['passes'][number]>(['reason'], (counts) => ({
+    ...first(counts),
+    count: sumOfField(counts, 'count'),
+  }))
+  return {
+    ...seen,
+    message: differs ? clip(`${replica}${seen.message === '' ? '' : `: ${seen.message}`}`) : seen.message,
+    ageSeconds: ages.length === 0 ? null : Math.max(...ages),
+    passes: passes(each(same, (row) => row.passes)).toSorted((a, b) => b.count - a.count),
+    ...merge({ objects: max, bytes: sum, hits: sum }, same),
   }
 }
 

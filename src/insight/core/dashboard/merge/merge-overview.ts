@@ -13,7 +13,7 @@ import {
 } from '../../../../kit/core/merge/merge.ts'
 import type { ClusterTile, Overview, SwitchInForce } from '../../../api/overview.ts'
 import type { OverviewPart, TotalsPart } from '../../../api/parts.ts'
-import { chooseTiles, type TileChoice } from '../choose-tiles.ts'
+import { chooseTiles, labelKeysOf, type TileChoice } from '../choose-tiles.ts'
 import { isHurting } from '../troubles.ts'
 import { mergeChanges } from './merge-changes.ts'
 import { mergeRefusals } from './merge-cluster.ts'
@@ -36,7 +36,7 @@ export function mergeOverviews(
   choice: TileChoice,
   bounds: Float64Array,
 ): Overview {
-  const { tiles, totals, sampledAt, version, ...merged } = merge(shapeOf(bounds), parts)
+  const { tiles, totals, sampledAt, version, ...merged } = merge(shapeOf(bounds, choice.group), parts)
   const { tiles: clusters, ...shown } = chooseTiles(tiles, choice)
   const lists: Lists = { switches: switchesOf(tiles), ...merged }
   const cut = <T>(list: readonly T[]): readonly T[] => list.slice(0, MAX_ROWS)
@@ -52,6 +52,7 @@ export function mergeOverviews(
       ...totals,
     },
     clusters,
+    labelKeys: labelKeysOf(parts.flatMap(({ part }) => part.tiles.map(({ labels }) => labels))),
     ...shown,
     switches: cut(lists.switches),
     changes: cut(lists.changes),
@@ -66,7 +67,7 @@ type MergedTotals = Omit<Overview['totals'], 'clusters' | 'hurting' | 'switched'
 type Merged = Omit<Lists, 'switches'> &
   Pick<Overview, 'sampledAt' | 'version'> & { readonly tiles: readonly ClusterTile[]; readonly totals: MergedTotals }
 
-function shapeOf(bounds: Float64Array): Shape<OverviewPart, Merged> {
+function shapeOf(bounds: Float64Array, group: string): Shape<OverviewPart, Merged> {
   const totals: Shape<TotalsPart, MergedTotals> = {
     requestsPerSecond: rate,
     errorsPerSecond: rate,
@@ -79,7 +80,7 @@ function shapeOf(bounds: Float64Array): Shape<OverviewPart, Merged> {
     sampledAt: max,
     version: first,
     totals: (parts) => merge(totals, parts),
-    tiles: rows(['name'], (same) => mergeTile(same, bounds)),
+    tiles: rows(['name'], (same) => mergeTile(same, bounds, group)),
     changes: mergeChanges,
     refusals: mergeRefusals,
     certificates: (lists) =>

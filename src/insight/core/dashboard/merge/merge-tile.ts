@@ -17,13 +17,14 @@ import type { TilePart } from '../../../api/parts.ts'
 import { troublesOf } from '../troubles.ts'
 import { addDurations, quantileOf } from './durations.ts'
 
-type Merged = Omit<ClusterTile, 'troubles'> & Pick<TilePart, 'credentialFault'>
+type Merged = Omit<ClusterTile, 'troubles' | 'group'> & Pick<TilePart, 'credentialFault' | 'labels'>
 
-/** @param bounds of the duration buckets, seconds */
-export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): ClusterTile {
+/** @param bounds of the duration buckets, seconds @param key the label that the page is grouped by; '' = none */
+export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array, key: string = ''): ClusterTile {
   const durations = addDurations(parts.map(({ part }) => part.durations))
   const shape: Shape<TilePart, Merged> = {
     name: first,
+    labels: first,
     requestsPerSecond: rate,
     errorRatio: (_, tiles) => ratio(sumOfField(tiles, 'errorsPerSecond'), sumOfField(tiles, 'requestsPerSecond')),
     refusedRatio: (_, tiles) => ratio(sumOfField(tiles, 'refusedPerSecond'), sumOfField(tiles, 'requestsPerSecond')),
@@ -40,8 +41,8 @@ export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): Cluster
     spark: lines,
     credentialFault: said,
   }
-  const { credentialFault, ...tile } = merge(shape, parts)
-  return { ...tile, troubles: troublesOf(tile, credentialFault) }
+  const { credentialFault, labels, ...tile } = merge(shape, parts)
+  return { ...tile, group: labels[key] ?? '', troubles: troublesOf(tile, credentialFault) }
 }
 
 /** A switch that is not in force on all replicas, such as one set on a single machine, names those where it is. */

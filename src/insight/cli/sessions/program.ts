@@ -1,0 +1,18 @@
+// The flags of `portcullis sessions`.
+
+import { type Command, Option } from 'commander'
+import { forAdmin } from '../../../cli/command/flags.ts'
+import type { CommandContext } from '../../../cli/command/output.ts'
+
+export function addSessions(program: Command, { out, now, done }: CommandContext): void {
+  forAdmin(program.command('sessions'))
+    .description('show which users are logged in: seen in the last hour, or with an open watch')
+    .argument('[cluster...]', "only at these UpstreamClusters, by name or glob: 'prod-*'; default: at all")
+    .option('--user <user>', 'only this user')
+    .option('-l, --selector <selector>', 'only at UpstreamClusters with these labels: region=eu')
+    .option('--limit <n>', 'rows', '100')
+    .addOption(new Option('-o, --output <format>', 'of the answer').choices(['text', 'json']).default('text'))
+    .action(async (clusters, options) =>
+      done((await import('./sessions.ts')).sessions({ ...options, clusters, out, now })),
+    )
+}
