@@ -24,6 +24,14 @@ function interrupted(): AbortSignal {
   return controller.signal
 }
 
+/** On standard error, so that the output may go to a file. The end of the input is an empty answer. */
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
+  const answer = new Promise<string>((resolve) => lines.question(question, resolve))
+  return await Promise.race([answer, closed]).finally(() => lines.close())
+}
+
 const err = (text: string): void => void process.stderr.write(text)
 
 process.exitCode = await reportUserErrors(err, () =>
@@ -35,7 +43,11 @@ process.exitCode = await reportUserErrors(err, () =>
     out: (text) => void process.stdout.write(text),
     err,
     input: stdinLines(),
-    terminal: { columns: () => (process.stdout.isTTY ? process.stdout.columns : undefined), interrupted },
+    terminal: {
+      columns: () => (process.stdout.isTTY ? process.stdout.columns : undefined),
+      interrupted,
+      ...(process.stdin.isTTY && process.stderr.isTTY && { ask }),
+    },
     now: Date.now,
     serve: async (flags) => (await import('./program/serve-command.ts')).serveCommand(flags),
     demo: async (options) => (await import('./demo/demo.ts')).demoCommand(options),

@@ -105,15 +105,19 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     ...['admission', 'identity', 'list-guard', 'listener', 'objects', 'requests', 'servers', 'turns', 'upstream'],
   ],
   http2: ['http', 'conformance'],
+  grants: ['access'],
   incidents: ['degrade'],
   insight: ['audit', 'dashboard', 'insight', 'prometheus', 'tap', 'top', 'traces'],
   kit: ['shares', 'stalls'],
+  login: ['login'],
   process: ['chart'],
   program: ['process', 'upgrades'],
   protection: ['protection'],
   scaling: ['scale'],
   'scale-up-guard': ['scale'],
   cache: ['cache'],
+  federation: ['federation'],
+  sessions: ['sessions'],
 }
 
 /** The tests of a subject that need no real cluster. @param name of a folder in src/ */

@@ -14,7 +14,10 @@ import { TOKEN_CACHE } from '../../src/gateway/metrics/descriptors.ts'
 import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
 import type { Gateway } from '../../src/gateway/request/exchange/gateway.ts'
 import { createRequestHandler } from '../../src/gateway/request/serve.ts'
+import { AccessGrants } from '../../src/gateway/state/access-grants.ts'
 import { ClusterTable } from '../../src/gateway/state/clusters.ts'
+import { EndedSessions } from '../../src/gateway/state/ended-sessions.ts'
+import { IdentitiesSeen } from '../../src/gateway/state/identities-seen.ts'
 import { RunningRequests } from '../../src/gateway/state/running.ts'
 import { ThreadShares } from '../../src/gateway/state/thread-shares.ts'
 import { UserBudgets } from '../../src/gateway/state/user-budgets.ts'
@@ -144,12 +147,17 @@ function buildGateway(policies: number, clientCA: string): Gateway {
     clusters,
     upstreams: { get: (cluster: string, url: string) => known.get(cluster)?.get(url) } as unknown as Upstreams,
     running: new RunningRequests(),
+    grants: new AccessGrants(),
+    endedSessions: new EndedSessions(),
+    endSessions: async () => 'here' as const,
     clock: systemClock,
     log,
     tokens: createTokenReviewer(systemClock.monotonic, (cluster, outcome) =>
       metrics.recorder.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss'),
     ),
+    issuers: { setKeys: noop, vouch: noop, faultOf: noop },
     budgets: new UserBudgets(),
+    identities: new IdentitiesSeen(),
     shares: new ThreadShares({ maxRequestsInflight: 8000, maxWatches: 30_000, maxBufferedBytes: 2 ** 28, threads: 1 }),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {

@@ -13,8 +13,14 @@ export interface Group {
 export const START = 'index'
 
 export const GROUPS: readonly Group[] = [
-  { title: 'First steps', pages: ['install', 'importing', 'clients', 'vip', 'coming-from-kubegateway'] },
-  { title: 'Daily work', pages: ['dashboard', 'top', 'tap', 'status', 'revoking', 'list-guard', 'cache', 'replay'] },
+  {
+    title: 'First steps',
+    pages: ['install', 'importing', 'clients', 'company-login', 'login', 'vip', 'coming-from-kubegateway'],
+  },
+  {
+    title: 'Daily work',
+    pages: ['dashboard', 'top', 'tap', 'status', 'revoking', 'access', 'list-guard', 'cache', 'federation', 'replay'],
+  },
   {
     title: 'Incidents',
     pages: [
@@ -34,7 +40,7 @@ export const GROUPS: readonly Group[] = [
     pages: [
       'operating',
       ...['object-sources', 'embedded-api-server', 'store', 'crds', 'secrets-and-credentials', 'certificates'],
-      ...['health', 'admin-listener', 'metrics', 'logs', 'traces'],
+      ...['health', 'admin-listener', 'metrics', 'logs', 'sessions', 'traces'],
       ...['connections', 'shares', 'shared-limits', 'memory', 'drain', 'hot-reload', 'upgrading', 'security'],
     ],
   },

@@ -28,6 +28,7 @@ const FACTS: GuideFacts = {
   origin: 'https://127.0.0.1:8443',
   adminPort: 9090,
   backends: [],
+  login: undefined,
   service: { minAvailable: 9, minReadySeconds: 1, available: 12 },
   kubectl: { where: 'path' },
 }

@@ -7,7 +7,9 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
+import type { UpstreamClusterStatus } from '../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../gateway/api/upstream-cluster-kind.ts'
+import { conditionOf } from '../gateway/core/status/cluster-status.ts'
 import type { JsonObject } from '../kit/api/json/json-object.ts'
 import { errorWithFix } from '../kit/api/validation/error-message.ts'
 import { UserError } from '../kit/api/validation/field-errors.ts'
@@ -25,6 +27,7 @@ import { type DemoBackend, type StartBackends, startInProcessClusters } from './
 import {
   type ControlAccess,
   createDemoPki,
+  FEDERATED_CLUSTER,
   PROTECTOR,
   prepareDirectory,
   writeDemoKubeconfig,
@@ -33,6 +36,7 @@ import {
 import { demoGuide } from './guide.ts'
 import type { ProtectedService } from './guide-protection.ts'
 import { findKubectl, type Kubectl } from './kubectl.ts'
+import { type DemoLogin, startDemoLogin } from './login/demo-login.ts'
 import { type DemoTraffic, startTraffic } from './traffic.ts'
 
 export interface DemoOptions {
@@ -75,20 +79,25 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   const backends = await (options.clusters ?? startInProcessClusters)(pki.ca)
   const logs = openLogs(dir)
   let gateway: RunningGateway | undefined
+  let login: DemoLogin | undefined
   try {
-    const objects = writeObjects(dir, pki, backends)
+    login = await startDemoLogin(pki.ca, dir)
+    const objects = writeObjects(dir, pki, backends, login)
     const names = backends.map(({ name }) => name)
     gateway = await startGateway(config, logs.given)
     await createObjects(gateway, objects)
     const service = await protectedService(gateway, names)
+    await membersRead(gateway)
     const host = config.listen[0]?.host ?? '127.0.0.1'
     const port = gateway.ports[0] ?? 0
     const origin = `https://${formatListenAddress({ host: host === '0.0.0.0' ? '127.0.0.1' : host, port })}`
-    const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names, controlAccess(gateway))
+    const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names, controlAccess(gateway), login)
     const traffic = startTraffic({ origin, ca: pki.ca.certPem, clusters: backends })
     const { adminPort } = gateway
     const kubectl = options.kubectl ?? findKubectl(process.env)
-    options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends, service, kubectl }))
+    options.out(
+      demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends, service, login, kubectl }),
+    )
     const running = gateway
     return {
       dir,
@@ -99,12 +108,14 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
       async stop() {
         traffic.stop()
         await running.stop()
+        login?.stop()
         await stopBackends(backends)
         await logs.close()
       },
     }
   } catch (error) {
     await gateway?.stop()
+    login?.stop()
     await stopBackends(backends)
     await logs.close()
     throw error
@@ -131,6 +142,16 @@ async function protectedService({ objects }: RunningGateway, cells: readonly str
     })
     const available = status?.summary.estimatedAvailableReplicas ?? 0
     if (counted.length === cells.length || performance.now() > deadlineMs) return { ...spec, available }
+    await sleep(COUNTED_LOOK_MS)
+  }
+}
+
+/** Waits until the clusters that are read as one are. */
+async function membersRead({ objects }: RunningGateway): Promise<void> {
+  const deadlineMs = performance.now() + COUNTED_WITHIN_MS
+  while (performance.now() < deadlineMs) {
+    const { status } = (await objects?.get(UPSTREAM_CLUSTERS, { namespace: '', name: FEDERATED_CLUSTER })) ?? {}
+    if (conditionOf(status as UpstreamClusterStatus | undefined, 'Ready')?.status === 'True') return
     await sleep(COUNTED_LOOK_MS)
   }
 }

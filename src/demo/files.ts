@@ -12,7 +12,9 @@ import { PROGRAM_FILES } from '../kit/io/program/build.ts'
 import type { ObjectName } from '../kube/api/object-client.ts'
 import { createCA, issueCertificate, type KeyPair } from '../pki/io/pki.ts'
 import { replaceFile, writeKeyPair } from '../pki/io/pki-files.ts'
+import { DEVELOPERS } from './cluster/access.ts'
 import type { DemoBackend } from './clusters.ts'
+import { type DemoLogin, loginUser, withLogin } from './login/demo-login.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
 /** Certificates of the gateway and its clients, signed by one CA. */
@@ -20,6 +22,8 @@ interface DemoPki {
   readonly ca: KeyPair
   readonly serving: KeyPair
   readonly admin: KeyPair
+  /** For the clusters that are read as one, which no token reaches. */
+  readonly alice: KeyPair
 }
 
 /** Namespace of the Secrets. */
@@ -27,6 +31,8 @@ const NAMESPACE = 'default'
 /** The example in config/protectors: protects the pods of one service, in all clusters. */
 export const PROTECTOR: ObjectName = { namespace: 'shop', name: 'web' }
 const PROTECTOR_FILE = 'web.yaml'
+/** The example in config/federations: the clusters read as one. */
+export const FEDERATED_CLUSTER = 'all'
 const EXAMPLES = PROGRAM_FILES.examples
 /** Marks a directory as the demo's: only such a directory is emptied. */
 const MARKER = '.portcullis-demo'
@@ -52,19 +58,26 @@ export function createDemoPki(): DemoPki {
     ipAddresses: ['127.0.0.1', '::1'],
   })
   const admin = issueCertificate(ca, { commonName: 'admin', organizations: ['system:masters'], usage: 'client' })
-  return { ca, serving, admin }
+  const alice = issueCertificate(ca, { commonName: 'alice', organizations: [DEVELOPERS], usage: 'client' })
+  return { ca, serving, admin, alice }
 }
 
 /** Objects created in the gateway's API server, in this order; copies are written to `dir`, to be read and applied again. */
-export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoBackend[]): readonly JsonObject[] {
+export function writeObjects(
+  dir: string,
+  pki: DemoPki,
+  backends: readonly DemoBackend[],
+  login?: DemoLogin,
+): readonly JsonObject[] {
   const pkiDir = join(dir, 'pki')
   const objectsDir = join(dir, 'objects')
   writeKeyPair(pkiDir, 'ca', pki.ca)
   writeKeyPair(pkiDir, 'tls', pki.serving)
   writeKeyPair(pkiDir, 'admin', pki.admin)
+  writeKeyPair(pkiDir, 'alice', pki.alice)
   const all = backends.map(({ name }) => name)
   const secrets = [
-    secret('ca', all, { 'tls.crt': pki.ca.certPem }),
+    secret('ca', [...all, FEDERATED_CLUSTER], { 'tls.crt': pki.ca.certPem }),
     secret('tls', all, { 'tls.crt': pki.serving.certPem, 'tls.key': pki.serving.keyPem }),
     ...backends.flatMap(({ name, ca, gateway }) => [
       secret(`${name}-ca`, [name], { 'tls.crt': ca }),
@@ -72,9 +85,10 @@ export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoB
     ]),
   ]
   replaceFile(join(objectsDir, 'secrets.yaml'), secrets.map((one) => `---\n${stringify(one)}`).join(''), 0o600)
-  const clusters = backends.map((backend) => {
-    const text = exampleFor(backend)
-    writeFileSync(join(objectsDir, `${backend.name}.yaml`), text)
+  const texts = new Map(backends.map((backend) => [backend.name, withLogin(exampleFor(backend), login)]))
+  texts.set(FEDERATED_CLUSTER, exampleText('federations', FEDERATED_CLUSTER))
+  const clusters = Array.from(texts, ([name, text]) => {
+    writeFileSync(join(objectsDir, `${name}.yaml`), text)
     return parse(text) as JsonObject
   })
   return [...secrets, ...clusters, ...writeProtector(dir)]
@@ -99,15 +113,17 @@ function secret(name: string, clusters: readonly string[], stringData: Readonly<
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: NAMESPACE, annotations }, stringData }
 }
 
-/**
- * As text, to keep the comments for the demo's users. Files that it refers to become Secrets, and pods are
- * protected: the demo has an API server for PodProtectors.
- */
+/** As text, to keep the comments for the demo's users. Files that it refers to become Secrets. */
+function exampleText(folder: 'clusters' | 'federations', name: string): string {
+  const text = readFileSync(join(EXAMPLES, folder, `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
+  return text.replaceAll(/\{ file: pki\/([a-z-]+)\.(crt|key) \}/g, `{ namespace: ${NAMESPACE}, name: $1, key: tls.$2 }`)
+}
+
+/** Pods are protected, as the demo has an API server for PodProtectors, and reads are cached, which its clusters allow. */
 function exampleFor({ name, endpoints }: DemoBackend): string {
-  let text = readFileSync(join(EXAMPLES, 'clusters', `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
-  text = text.replaceAll(/\{ file: pki\/([a-z-]+)\.(crt|key) \}/g, `{ namespace: ${NAMESPACE}, name: $1, key: tls.$2 }`)
-  const protections = /^ {2}# (?:podProtection|scaleProtection):.*\n(?: {2}# {3}.*\n)*/gm
-  text = text.replaceAll(protections, (block) => block.replaceAll(/^ {2}# /gm, '  '))
+  let text = exampleText('clusters', name)
+  const optional = /^ {2}# (?:podProtection|scaleProtection|cache):.*\n(?: {2}# {3}.*\n)*/gm
+  text = text.replaceAll(optional, (block) => block.replaceAll(/^ {2}# /gm, '  '))
   endpoints.forEach((endpoint, i) => {
     text = text.replaceAll(`https://apiserver-${i + 1}.${name}.example.com:6443`, endpoint)
   })
@@ -123,8 +139,8 @@ export interface ControlAccess {
 }
 
 /**
- * Contexts CLUSTER-admin (certificate) and CLUSTER-alice (token) for each cluster; default-alice names no cluster;
- * portcullis is the gateway's own API server.
+ * Contexts CLUSTER-admin (certificate), CLUSTER-alice (token) and CLUSTER-login (the user who logs in) for each cluster; default-alice names no
+ * cluster; all is alice (certificate) in all clusters; portcullis is the gateway's own API server.
  */
 export function writeDemoKubeconfig(
   dir: string,
@@ -132,21 +148,22 @@ export function writeDemoKubeconfig(
   pki: DemoPki,
   clusters: readonly string[],
   control: ControlAccess,
+  login: DemoLogin | undefined,
 ): string {
   const file = join(dir, 'kubeconfig')
   const authority = { 'certificate-authority-data': toBase64(pki.ca.certPem) }
   const servers = [
-    ...clusters.map((name) => ({ name, server: `${origin}/clusters/${name}` })),
+    ...[...clusters, FEDERATED_CLUSTER].map((name) => ({ name, server: `${origin}/clusters/${name}` })),
     { name: 'default', server: origin },
   ]
   const context = (cluster: string, user: string): object => ({
     name: `${cluster}-${user}`,
-    context: { cluster, user, ...(user === 'alice' ? { namespace: 'shop' } : {}) },
+    context: { cluster, user, ...(user === 'admin' ? {} : { namespace: 'shop' }) },
   })
-  const admin = {
-    'client-certificate-data': toBase64(pki.admin.certPem),
-    'client-key-data': toBase64(pki.admin.keyPem),
-  }
+  const user = (name: string, { certPem, keyPem }: KeyPair): object => ({
+    name,
+    user: { 'client-certificate-data': toBase64(certPem), 'client-key-data': toBase64(keyPem) },
+  })
   const document = {
     apiVersion: 'v1',
     kind: 'Config',
@@ -160,12 +177,16 @@ export function writeDemoKubeconfig(
         name: 'portcullis-admin',
         user: { 'client-certificate-data': control.cert, 'client-key-data': control.key },
       },
-      { name: 'admin', user: admin },
+      user('admin', pki.admin),
+      user('alice-certificate', pki.alice),
       { name: 'alice', user: { token: DEMO_TOKENS.alice } },
+      ...(login === undefined ? [] : [{ name: 'login', user: loginUser(login) }]),
     ],
     contexts: [
       ...clusters.flatMap((name) => [context(name, 'admin'), context(name, 'alice')]),
+      ...(login === undefined ? [] : clusters.map((name) => context(name, 'login'))),
       context('default', 'alice'),
+      { name: FEDERATED_CLUSTER, context: { cluster: FEDERATED_CLUSTER, user: 'alice-certificate' } },
       { name: 'portcullis', context: { cluster: 'portcullis', user: 'portcullis-admin' } },
     ],
   }

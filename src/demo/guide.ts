@@ -2,8 +2,10 @@
 
 import { COMMAND } from '../kit/io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
+import { FEDERATION_GUIDE } from './guide-federation.ts'
 import { type ProtectedService, protectionGuide } from './guide-protection.ts'
 import type { Kubectl } from './kubectl.ts'
+import { type DemoLogin, loginGuide } from './login/demo-login.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
 export interface GuideFacts {
@@ -14,12 +16,13 @@ export interface GuideFacts {
   readonly adminPort: number
   readonly backends: readonly DemoBackend[]
   readonly service: ProtectedService
+  readonly login: DemoLogin | undefined
   readonly kubectl: Kubectl
 }
 
 /** Sections in the order to try them; without a kubectl, first those that need none. */
 export function demoGuide(facts: GuideFacts): string {
-  const { kubectl } = facts
+  const { kubectl, login, adminPort } = facts
   const head = [introduction(facts), `  export KUBECONFIG=${facts.kubeconfig}${pathTo(kubectl)}`]
   const withKubectl = [
     objects(facts),
@@ -28,9 +31,17 @@ export function demoGuide(facts: GuideFacts): string {
     protection(facts),
     scaleGuide(),
     lookAround(facts),
+    cachedReads(facts),
+    FEDERATION_GUIDE,
   ]
   const without = [byCurl(facts), explained(facts)]
-  const last = [ownUser(facts), whoAsks(facts), observed(facts), '\nCtrl-C stops everything.\n']
+  const last = [
+    ownUser(facts),
+    loginGuide(login, adminPort),
+    whoAsks(facts),
+    observed(facts),
+    '\nCtrl-C stops everything.\n',
+  ]
   if (kubectl.where !== 'nowhere') return [...head, ...withKubectl, ...without, ...last].join('\n')
   return [...head, NO_KUBECTL, degradeByCurl(facts), ...without, ...withKubectl, ...last].join('\n')
 }
@@ -121,6 +132,17 @@ Look around, through the gateway (alice has a token, admin a client certificate)
   kubectl scale deployment cart --replicas 12
   kubectl get pods --watch
   kubectl --context default-alice get pods         its server is just ${origin}`
+}
+
+/** kubectl asks for tables, which are forwarded; kube-controller-manager lists as an informer does. */
+function cachedReads({ adminPort }: GuideFacts): string {
+  return `
+Reads from memory: prod follows its pods and deployments, and answers those who take any age, or watch. Hits, memory and age are in columns,
+for each resource in the status (numbers at most every 30 s), and live in top and on the dashboard; the second line is such a read:
+  kubectl --context portcullis get uc prod -o wide
+  kubectl get --raw '/api/v1/namespaces/shop/pods?resourceVersion=0'
+  kubectl --context portcullis get uc prod -o jsonpath='{.status.cache}'
+  ${COMMAND} top --admin http://127.0.0.1:${adminPort} --once --cluster prod`
 }
 
 function byCurl(facts: GuideFacts): string {

@@ -76,8 +76,13 @@ interface Actor {
 const SHOP_PODS = '/api/v1/namespaces/shop/pods'
 
 const ACTORS: readonly Actor[] = [
-  { token: DEMO_TOKENS['system:kube-controller-manager'], path: SHOP_PODS, everyMs: 500 },
-  { token: DEMO_TOKENS['system:kube-controller-manager'], path: '/apis/apps/v1/deployments', everyMs: 1000 },
+  // Any age will do, as for the first list of an informer: prod answers it from its read cache.
+  { token: DEMO_TOKENS['system:kube-controller-manager'], path: `${SHOP_PODS}?resourceVersion=0`, everyMs: 500 },
+  {
+    token: DEMO_TOKENS['system:kube-controller-manager'],
+    path: '/apis/apps/v1/deployments?resourceVersion=0',
+    everyMs: 1000,
+  },
   { token: DEMO_TOKENS.alice, path: SHOP_PODS, everyMs: 1500 },
   { token: DEMO_TOKENS.alice, path: '/apis/apps/v1/namespaces/shop/deployments/web', everyMs: 700 },
   { token: DEMO_TOKENS.bob, path: '/api/v1/namespaces/shop/configmaps', everyMs: 1000 },

@@ -261,7 +261,7 @@ interface Answer {
   readonly policy: number | null
   readonly rule: number | null
   readonly flowControl: string | null
-  readonly decision: 'forward' | 'refuse'
+  readonly decision: ReturnType<typeof explainRequest>['decision']
   /** 200 where it is forwarded. */
   readonly code: number
   readonly reason: string

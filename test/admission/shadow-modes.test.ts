@@ -51,6 +51,8 @@ describe('the closed set of reasons', () => {
     const known = new Set(named.map(({ kind, path }) => `${kind} ${path}`))
     // It switches a mode on by itself: what refuses then is the mode.
     known.add('UpstreamCluster degrade.auto.shadow')
+    // What a recovery ends at.
+    known.add('UpstreamCluster degrade.before.shadow')
     const found = Object.entries(SCHEMAS).flatMap(([kind, schema]) =>
       shadowsIn(schema, '').map((at) => `${kind} ${at}`),
     )

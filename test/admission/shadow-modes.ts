@@ -11,6 +11,8 @@ export interface ShadowField {
 
 export type ShadowMode = { readonly fields: readonly ShadowField[] } | { readonly whyNot: string }
 
+const NOTHING_ELSE = { whyNot: 'a cluster with members has no servers that it could be forwarded to' } as const
+
 export const SHADOW_MODES: Readonly<Record<RefusalReason, ShadowMode>> = {
   'bad-request': { whyNot: 'the request cannot be read, or not in one way only' },
   'headers-too-large': { whyNot: 'upstream would not take it either, and end the connection of others' },
@@ -24,6 +26,7 @@ export const SHADOW_MODES: Readonly<Record<RefusalReason, ShadowMode>> = {
   'too-many-reviews': { whyNot: 'without the review the user, or what is deleted, is unknown' },
   'impersonation-invalid': { whyNot: 'the user that it is to run as is unknown' },
   'impersonation-forbidden': { whyNot: "the cluster's RBAC decides: it would be an escalation" },
+  'grant-ended': { whyNot: 'without the grant it is another user, whom the cluster may know nothing of' },
   'no-policy': { whyNot: 'no rule refuses it; a last policy with action Deny and shadow shows what would be' },
   'policy-denied': upstreamCluster('dispatchPolicies.shadow'),
   'access-denied': upstreamCluster('accessControl.shadow'),
@@ -40,11 +43,25 @@ export const SHADOW_MODES: Readonly<Record<RefusalReason, ShadowMode>> = {
   'share-exceeded': { whyNot: 'a limit of the program: others would have less than their share' },
   'no-endpoint': { whyNot: 'there is nowhere to send it' },
   'upstream-failed': { whyNot: 'upstream has not answered' },
+  'session-not-recorded': {
+    whyNot: 'whenFull: Drop lets sessions go on without a recording, and the audit log says which',
+  },
   'upgrade-unsupported': { whyNot: 'the request is nothing without an upgrade' },
   'upgrade-failed': { whyNot: 'upstream has not answered' },
   'body-too-large': { whyNot: 'a limit of the program: what was read of it is gone' },
   'body-timeout': { whyNot: 'what was read of it is gone' },
   'unsupported-media-type': { whyNot: 'what it does cannot be read' },
+  'not-federated': NOTHING_ELSE,
+  'federated-object-missing': NOTHING_ELSE,
+  'federated-name-twice': NOTHING_ELSE,
+  'federated-watch-merged': NOTHING_ELSE,
+  'federated-write': NOTHING_ELSE,
+  'federated-encoding': NOTHING_ELSE,
+  'federated-version-gone': NOTHING_ELSE,
+  'federated-version-ahead': NOTHING_ELSE,
+  'federated-memory': NOTHING_ELSE,
+  'member-forbidden': { whyNot: 'the members decide who may read them' },
+  'member-unavailable': NOTHING_ELSE,
   'scale-up-backed-off': { fields: [{ kind: 'ScaleUpGuard', path: 'shadow' }] },
   'protection-forbidden': { whyNot: "the cluster's RBAC decides" },
   protected: upstreamCluster('podProtection.shadow'),

@@ -24,6 +24,8 @@ import { PARSERS as OF_ANSWERS } from './upstream/answers.ts'
 import { PARSERS as OF_CACHED_OBJECTS } from './upstream/cached-objects.ts'
 import { PARSERS as OF_UPSTREAM_CONNECTION } from './upstream/connection.ts'
 import { PARSERS as OF_DOCUMENTS } from './upstream/documents.ts'
+import { PARSERS as OF_FEDERATED_READS } from './upstream/federated-reads.ts'
+import { PARSERS as OF_SESSIONS } from './upstream/sessions.ts'
 
 export const REQUESTS: readonly Parser[] = [
   ...OF_ADMIN,
@@ -45,8 +47,10 @@ export const OBJECTS: readonly Parser[] = [...OF_CHECKS, ...OF_MANAGED_FIELDS, .
 export const UPSTREAM: readonly Parser[] = [
   ...OF_ANSWERS,
   ...OF_CACHED_OBJECTS,
+  ...OF_FEDERATED_READS,
   ...OF_UPSTREAM_CONNECTION,
   ...OF_DOCUMENTS,
+  ...OF_SESSIONS,
 ]
 
 export const FILES: readonly Parser[] = [...OF_FILES]

@@ -29,9 +29,20 @@ const PROGRAMS = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok', seconds: 50 },
   h2spec: { module: 'h2spec', package: 'github.com/summerwind/h2spec/cmd/h2spec', seconds: 5 },
   storm: { module: 'storm', package: './', seconds: 45 },
+  informers: { module: 'informers', package: './', seconds: 45 },
   uploads: { module: 'uploads', package: './', seconds: 5 },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm', seconds: 90 },
 } as const
+
+/** Only single tests need these, and build them. */
+const RARE_PROGRAMS = {
+  conformance: { module: 'conformance', package: './', seconds: 100 },
+} as const
+
+type RareName = keyof typeof RARE_PROGRAMS
+type AnyName = BinaryName | RareName
+
+const ALL_PROGRAMS = { ...PROGRAMS, ...RARE_PROGRAMS }
 
 const MODULES = join(import.meta.dirname, 'go')
 const NAMES = Object.keys(PROGRAMS) as BinaryName[]
@@ -51,17 +62,26 @@ export function binaries(): Promise<Binaries> {
 let ensured: Promise<Binaries> | undefined
 
 async function ensure(): Promise<Binaries> {
-  const paths = Object.fromEntries(NAMES.map((name) => [name, binaryPath(name)])) as Binaries
-  if (missingOf(paths).length === 0) return paths
-  mkdirSync(cacheFolder(), { recursive: true })
-  using _lock = await lockBuild(join(cacheFolder(), 'build.lock'))
-  const missing = missingOf(paths) // another process may have built them while this one waited
-  if (missing.length > 0) await buildAll(missing, paths)
-  return paths
+  await build(NAMES)
+  return Object.fromEntries(NAMES.map((name) => [name, binaryPath(name)])) as Binaries
 }
 
-function missingOf(paths: Binaries): BinaryName[] {
-  return NAMES.filter((name) => !existsSync(paths[name]))
+/** As `binaries`, of a program that it does not build. */
+export async function rareBinary(name: RareName): Promise<string> {
+  await build([name])
+  return binaryPath(name)
+}
+
+async function build(names: readonly AnyName[]): Promise<void> {
+  if (missingOf(names).length === 0) return
+  mkdirSync(cacheFolder(), { recursive: true })
+  using _lock = await lockBuild(join(cacheFolder(), 'build.lock'))
+  const missing = missingOf(names) // another process may have built them while this one waited
+  if (missing.length > 0) await buildAll(missing)
+}
+
+function missingOf(names: readonly AnyName[]): AnyName[] {
+  return names.filter((name) => !existsSync(binaryPath(name)))
 }
 
 /** The folder for the programs, and for what else is brought for tests. */
@@ -69,13 +89,13 @@ export function cacheFolder(): string {
   return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'portcullis-test')
 }
 
-function binaryPath(name: BinaryName): string {
+function binaryPath(name: AnyName): string {
   return join(cacheFolder(), `${name}-${programKey(name)}`, name)
 }
 
 /** Hash of everything that decides what is built, but for Go's own version. */
-function programKey(name: BinaryName): string {
-  const { module, package: mainPackage } = PROGRAMS[name]
+function programKey(name: AnyName): string {
+  const { module, package: mainPackage } = ALL_PROGRAMS[name]
   const folder = join(MODULES, module)
   const files = ['go.mod', 'go.sum']
   if (mainPackage.startsWith('./')) {
@@ -112,24 +132,25 @@ export function hasGo(): boolean {
   return spawnSync('go', ['version']).error === undefined
 }
 
-async function buildAll(missing: readonly BinaryName[], paths: Binaries): Promise<void> {
+async function buildAll(missing: readonly AnyName[]): Promise<void> {
   if (!hasGo()) fail(NO_GO)
-  const minutes = Math.ceil(missing.reduce((all, name) => all + PROGRAMS[name].seconds, 0) / 60)
+  const minutes = Math.ceil(missing.reduce((all, name) => all + ALL_PROGRAMS[name].seconds, 0) / 60)
   const time = `about ${minutes === 1 ? 'a minute' : `${minutes} minutes`} on two cores, and what the downloads take`
   say(`building ${missing.join(', ')} with Go into ${cacheFolder()}, once: ${time}`)
   const begun = performance.now()
   for (const [at, name] of missing.entries()) {
-    const { module, package: mainPackage } = PROGRAMS[name]
+    const { module, package: mainPackage } = ALL_PROGRAMS[name]
+    const path = binaryPath(name)
     const label = `[${at + 1}/${missing.length}] ${name}`
-    mkdirSync(join(paths[name], '..'), { recursive: true })
-    const unfinished = `${paths[name]}.${process.pid}`
+    mkdirSync(join(path, '..'), { recursive: true })
+    const unfinished = `${path}.${process.pid}`
     const args = ['-buildvcs=false', '-ldflags', linkerFlags(module), '-o', unfinished, mainPackage]
     const failure = await goBuild(args, join(MODULES, module), label, say)
     if (failure !== '') {
       rmSync(unfinished, { force: true })
       fail(`building ${name} failed: ${failure}`)
     }
-    renameSync(unfinished, paths[name])
+    renameSync(unfinished, path)
   }
   say(`built in ${elapsedText(performance.now() - begun)}`)
 }

@@ -78,6 +78,7 @@ metadata: { name: demo-alice, namespace: shop }
 roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin }
 subjects:
   - { apiGroup: rbac.authorization.k8s.io, kind: User, name: alice }
+  - { apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'oidc:developers' }
 `
 
 function deployment(name: string, replicas: number): string {

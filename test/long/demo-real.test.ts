@@ -10,12 +10,14 @@ import process from 'node:process'
 import { after, before, test } from 'node:test'
 import {
   followDegradeGuide,
+  followFederationGuide,
   followProtectionGuide,
   followScaleGuide,
   type RunLine,
   setMinReadySeconds,
   succeed,
 } from '../harness/docs/demo-guide.ts'
+import { followLoginGuide } from '../harness/docs/login-guide.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
@@ -58,6 +60,21 @@ test('every line of the guide on pod protection does what it says', async () => 
 
 test('every line of the guide on scaling does what it says', async () => {
   await followScaleGuide({ guide: demo.log(), kubeconfig: join(folder, 'demo/kubeconfig'), home: folder })
+})
+
+test('every line of the guide on clusters read as one does what it says', async () => {
+  await followFederationGuide({ guide: demo.log(), kubeconfig: join(folder, 'demo/kubeconfig'), home: folder })
+})
+
+test('every line of the guide on logins does what it says', async () => {
+  const caFile = join(folder, 'demo/pki/ca.crt')
+  await followLoginGuide({
+    guide: demo.log(),
+    kubeconfig: join(folder, 'demo/kubeconfig'),
+    home: folder,
+    caFile,
+    ca: readFileSync(caFile, 'utf8'),
+  })
 })
 
 test('Ctrl-C stops everything', async () => {

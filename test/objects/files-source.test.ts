@@ -316,8 +316,8 @@ test('one error does not affect other documents or files', async () => {
       'warning empty.yaml:0 ',
       'error list.json:1 apiVersion',
       'error list.json:1 metadata.name',
-      'error list.json:1 spec.servers',
       'error list.json:1 spec.dispatchPolicies',
+      'error list.json:1 spec.servers',
     ],
   )
 })

@@ -5,10 +5,14 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { ENDED_SESSIONS } from '../../src/gateway/api/ended-session-kind.ts'
+import { Logouts } from '../../src/gateway/controllers/logouts/logouts.ts'
+import type { SessionChange } from '../../src/gateway/core/logout/ended-session.ts'
 import { LastGoodFile } from '../../src/gateway/io/last-good/file.ts'
 import { lastGoodKey } from '../../src/gateway/io/last-good/format.ts'
 import { LastGoodKeeper } from '../../src/gateway/io/last-good/keeper.ts'
 import { keepFollowed } from '../../src/gateway/io/last-good/kept-follow.ts'
+import { EndedSessions } from '../../src/gateway/state/ended-sessions.ts'
 import { type JsonObject, nameOf } from '../../src/kit/api/json/json-object.ts'
 import { SILENT } from '../../src/kit/api/ports.ts'
 import { systemClock } from '../../src/kit/io/world/clock.ts'
@@ -205,4 +209,43 @@ test('objects of scaling are told to who follows them, with their status, and re
   await waitFor('the server', () => second.status.servedFromMs === 0)
   assert.deepEqual(lists.get('ScaleDownPolicy')?.at(-1), [])
   await waitFor('the file', () => second.restore()?.records.length === 1)
+})
+
+test('a start without its API server knows the logouts that were known before', async (t) => {
+  const dir = dirOf(t)
+  const store = new MemoryObjects()
+  const ended = {
+    issuer: 'https://login.test',
+    source: 'a'.repeat(64),
+    audiences: ['a'],
+    sid: 's1',
+    sub: 'alice',
+    endedSeconds: Math.floor(Date.now() / 1000),
+  }
+  const session = { ...ended, issuedSeconds: ended.endedSeconds - 60 }
+  const begin = (keeper: LastGoodKeeper, waitMs: number): { logouts: Logouts; thread: EndedSessions } => {
+    const client = keepFollowed({ client: store, keeper, kinds: [ENDED_SESSIONS], waitMs: () => waitMs })
+    const thread = new EndedSessions()
+    const publish = ({ id, ended: one }: SessionChange): void => thread.set(id, one)
+    const logouts = new Logouts({ client, clock: systemClock, random: Math.random, log: SILENT, publish })
+    t.after(() => logouts.stop())
+    logouts.follow()
+    return { logouts, thread }
+  }
+  const first = keeperIn(t, dir, 'logouts')
+  const before = begin(first, 60_000)
+  assert.equal(await before.logouts.end([ended]), 'everywhere')
+  await waitFor('it on disk', () => first.restore()?.records.length === 1)
+  await first.stop()
+  store.away = true
+  const second = keeperIn(t, dir, 'logouts')
+  const { logouts, thread } = begin(second, 1)
+  await waitFor('what was kept', () => logouts.known)
+  assert.ok(thread.hasEnded(session))
+  // It comes into force here in any case.
+  assert.equal(await logouts.end([{ ...ended, sid: 's2' }]), 'failed')
+  assert.ok(thread.hasEnded({ ...session, sid: 's2' }))
+  store.comeBack()
+  await waitFor('the server', () => second.status.servedFromMs === 0)
+  for (const sid of ['s1', 's2']) assert.ok(thread.hasEnded({ ...session, sid }), sid)
 })

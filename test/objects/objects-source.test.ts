@@ -268,7 +268,10 @@ test('what was deleted while the follower was disconnected is removed', async (t
   server.listeners.get('UpstreamCluster')?.onState(false, 'connection refused')
   const away = await next()
   assert.deepEqual([hosts(away.clusters), [...(away.changed ?? ['?'])]], [hosts(last.clusters), []])
-  assert.match(messages(away)[0] ?? '', /cannot be watched, and what was in force stays in force: connection refused/)
+  assert.match(
+    messages(away)[0] ?? '',
+    /cannot be watched; the previous configuration stays in force: connection refused/,
+  )
   const back = next()
   server.listeners.get('UpstreamCluster')?.onReplace(server.all('UpstreamCluster'))
   server.listeners.get('UpstreamCluster')?.onState(true, '')
@@ -297,7 +300,7 @@ test('a broken cluster keeps its last good version, and says so once', async (t)
   assert.deepEqual([hosts((await fixed).clusters), (await fixed).problems.length], [['a z'], 1])
   assert.deepEqual(
     lines.filter((line) => line.startsWith('invalid')),
-    ['invalid configuration; the cluster is not served', 'invalid configuration; what was in force stays in force'],
+    ['invalid configuration; the cluster is not served', 'invalid configuration; the previous one stays in force'],
   )
 })
 

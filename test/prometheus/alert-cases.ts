@@ -273,6 +273,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     as: { cluster: 'c' },
     silent: { 'portcullis_autoscaler_healthy{cluster="c"}': ON },
   },
+  PortcullisReadCacheNotServing: {
+    fires: { 'portcullis_cache_serving{cluster="c",resource="pods"}': OFF },
+    as: { cluster: 'c', resource: 'pods' },
+    silent: { 'portcullis_cache_serving{cluster="c",resource="pods"}': ON },
+  },
   PortcullisProtectionBlind: {
     fires: {
       'portcullis_ppr_following{instance="i"}': OFF,
@@ -346,6 +351,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     fires: { 'portcullis_audit_webhook_events_total{result="failed"}': grows(1) },
     as: { result: 'failed' },
     silent: { 'portcullis_audit_webhook_events_total{result="sent"}': grows(60) },
+  },
+  PortcullisSessionsNotRecorded: {
+    fires: { 'portcullis_session_recordings_total{cluster="unrecorded",result="incomplete"}': grows(1) },
+    as: { cluster: 'unrecorded', result: 'incomplete' },
+    silent: { 'portcullis_session_recordings_total{cluster="recorded",result="complete"}': grows(60) },
   },
   PortcullisTracesLost: {
     fires: { 'portcullis_tracing_spans_total{result="failed"}': grows(60) },

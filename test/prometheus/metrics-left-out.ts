@@ -9,8 +9,11 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   thread_waiting_bytes: 'for debugging memory; limited_total says who waits',
   last_good_file_bytes: 'its size does not matter while it can be written',
   control_oidc_tokens_total: 'logins at the API server of the objects: for debugging them',
+  id_tokens_total: 'why a token is not accepted: for debugging a login',
+  'issuer_key(s|_fetches_total)': 'condition IssuersReachable says which issuer, and why',
   'autoscaler_(last_updated_timestamp_seconds|status_unreadable_total)': 'autoscaler_healthy is 0 for both',
   'scale_up_guard_.*': 'for one cluster at a time, in the status of the guard: kubectl get scaleupguard',
+  'access_grant(s|_changes_total)': 'who has access is in portcullis access list, and each use in the audit log',
   'generator_monitor_workloads_.*': "Podseidon's, for its own dashboards; the sums that matter are shown",
   'leader_(event|heartbeat)': 'PortcullisLeaders looks at leader',
   'aggregator_next_event_pool_(current_latency|drain_period|drain_object_latency)':
@@ -18,7 +21,9 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   '(aggregator|ppr)_index_error': 'PortcullisPodProtectorMalformed says the same of what is there now',
   aggregator_update_trigger_spin: 'for debugging the trigger',
   webhook_http_error: 'calls by strangers; the log has their address',
-  'cache_.*': 'of clusters that have spec.cache alone, and what is not answered is forwarded: nothing depends on them',
+  'cache_(objects|watchers|upstream_watches)':
+    'for looking closer at the read cache: its reads, bytes and age are shown',
+  session_recording_dir_bytes: 'PortcullisSessionsNotRecorded says when it is too much',
   healthck_failure: 'who asks for health is told which check fails',
   upstream_connections_ended_by_requests_total: 'the log says whose requests, each time',
   early_answers_total: 'for finding out why a client reports a reset instead of its answer',
@@ -31,11 +36,9 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
 
 /** The busy gateway has none of it: more replicas with CRDs, a webhook, an API server that is away. Name -> its labels. */
 export const NOT_MADE_HERE: Readonly<Record<string, readonly string[]>> = {
-  cache_requests_total: ['cluster', 'resource', 'result'],
-  cache_watchers: ['cluster', 'resource'],
-  cache_objects: ['cluster', 'resource'],
-  cache_bytes: ['cluster', 'resource'],
-  cache_age_seconds: ['cluster', 'resource'],
+  id_tokens_total: ['cluster', 'result'],
+  issuer_keys: ['issuer'],
+  issuer_key_fetches_total: ['issuer', 'result'],
   leader: ['cluster_class', 'elector_name', 'identity'],
   generator_action: ['group', 'version', 'resource', 'action'],
   aggregator_next_event_pool_current_size: ['cell'],

@@ -102,7 +102,7 @@ test('they fire: all of them, and no other; what they say has the values, and no
   const said = [...text.matchAll(/Annotations:\{([\s\S]*?runbook_url="[^"]*"[\s\S]*?)\}/g)].map(([, all = '']) => all)
   assert.ok(said.length >= Object.keys(ALERT_CASES).length, text.slice(0, 2000))
   for (const one of said) assert.doesNotMatch(one, /<error|<no value>|NaN|\{\{/, one)
-  assert.ok(said.some((one) => /97\.5% of the requests that schema full of cluster f lets run/.test(one)))
+  assert.ok(said.some((one) => /97\.5% of the requests in flight that schema full of cluster f allows/.test(one)))
   assert.ok(said.some((one) => /Certificate serving of the gateway expires in less than 7 days/.test(one)))
 })
 

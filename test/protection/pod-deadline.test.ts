@@ -221,7 +221,7 @@ describe('a deadline that is further ahead than a reservation holds', () => {
     const scene = await setUp()
     const answer = await scene.send(copy, JSON_PATCH)
     assert.equal(answer.status, 429)
-    assert.match(messageOf(answer), /^it is not known when the pod would end; .*by a copy or a move$/)
+    assert.match(messageOf(answer), /^it is unknown when the pod would end; .*by a copy or a move$/)
     const pod = scene.upstream.pods.get('a')
     assert.ok(pod !== undefined)
     scene.upstream.pods.set('a', { ...pod, status: READY })

@@ -25,6 +25,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/cli/client/admin-client.ts': COMMAND,
   'src/cli/probe.ts': COMMAND,
   'src/kit/io/dial/dial-guard.ts': 'opens connections alone',
+  'src/kit/io/dial/http1-connector.ts': 'opens connections alone',
   'src/gateway/io/redis/client.ts': REDIS,
   'src/gateway/io/redis/limits.ts': REDIS,
   'src/gateway/io/upstream/http1-head.ts': 'bounds heads, of whatever is read',
@@ -32,6 +33,8 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/gateway/io/upstream/upgrade-splice.ts': PASSED_ON,
   'src/cli/io/admin-request.ts': 'hands the answer on, whose every way of reading is bounded',
   'src/cli/io/health-request.ts': COMMAND,
+  'src/cli/io/reachable-clusters.ts': COMMAND,
+  'src/login/io/provider.ts': COMMAND,
 }
 
 const sources = globSync('src/**/*.{ts,tsx}', { cwd: TOP })

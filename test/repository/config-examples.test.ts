@@ -11,6 +11,7 @@ import { upstreamClusterKind } from '../../src/gateway/api/upstream-cluster-kind
 import { buildClusterIndex } from '../../src/gateway/core/cluster/cluster-index.ts'
 import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
 import { explainRequest } from '../../src/gateway/core/explain/explain-request.ts'
+import { membersFact } from '../../src/gateway/core/status/members.ts'
 import { resolveAtWrite, type SecretAtWrite } from '../../src/gateway/io/secrets/references-at-write.ts'
 import { loadDirectory } from '../../src/gateway/io/sources/files/source.ts'
 import { SECRETS } from '../../src/kube/api/kinds/secret-kind.ts'
@@ -97,6 +98,32 @@ test('the cluster is found by host name, wildcard, path and as the default', asy
   assert.equal(clusterOf('staging.example.com'), 'staging')
   assert.equal(clusterOf('203.0.113.7', '/clusters/staging/version'), 'staging')
   assert.equal(clusterOf('203.0.113.7'), 'prod')
+})
+
+test('the clusters read as one are those of the examples, which have what is read of them in the caches of their comments', async () => {
+  const folder = join(dir, 'federated')
+  cpSync(join(dir, 'pki'), join(folder, 'pki'), { recursive: true })
+  cpSync(join(EXAMPLES, 'federations'), folder, { recursive: true })
+  for (const name of ['prod', 'staging']) {
+    const text = readFileSync(join(dir, `${name}.yaml`), 'utf8')
+    const shown = text.replaceAll(/^ {2}# cache:.*\n(?: {2}# .*\n)*/gm, (block) => block.replaceAll(/^ {2}# /gm, '  '))
+    writeFileSync(join(folder, `${name}.yaml`), shown)
+  }
+  const { clusters, problems } = await loadDirectory(folder, nodePemChecks)
+  assert.deepEqual(problems, [])
+  const compiled = new Map(Array.from(clusters.values(), (one) => [one.object.metadata.name, compileCluster(one)]))
+  const { federation } = compiled.get('all') ?? {}
+  assert.ok(federation !== undefined)
+  const { members } = membersFact(federation, { get: (name) => compiled.get(name), cached: () => [] })
+  // Nothing is wrong with their objects: they only have not been read.
+  assert.deepEqual(
+    members.map(({ member, state, loading }) => [member, state, loading]),
+    [
+      ['prod', 'NotRead', true],
+      ['staging', 'NotRead', true],
+    ],
+  )
+  rmSync(folder, { recursive: true })
 })
 
 test('check: their files are missing as they stand, and --no-secrets looks at the rest', async () => {

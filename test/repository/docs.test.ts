@@ -66,6 +66,7 @@ const ROOMS = [
   'src/gateway/core/limits',
   'src/process',
   'src/cli',
+  'src/login',
   'src/apiserver',
   'src/apiserver/io/store',
   'src/protection',
@@ -75,7 +76,10 @@ const ROOMS = [
   'src/scaling',
   'src/scale-up-guard',
   'src/cache',
+  'src/federation',
   'src/incidents',
+  'src/grants',
+  'src/sessions',
   'src/insight',
   'src/program',
   'src/demo',
@@ -91,7 +95,16 @@ const PAGES = [
 ]
 
 /** What the spine calls that is no step of a request. */
-const NOT_STEPS = new Set(['refuse', 'policyOf', 'resumeAdmission', 'isRefusal', 'isWatch', 'headerValue'])
+const NOT_STEPS = new Set([
+  'refuse',
+  'policyOf',
+  'resumeAdmission',
+  'isRefusal',
+  'isWatch',
+  'headerValue',
+  'sessionKind',
+  'giveShare',
+])
 /** Headings of life-of-a-request.md for what happens around the spine. */
 const AROUND_THE_SPINE = ['Before the spine', 'observe']
 
@@ -258,9 +271,9 @@ test('the page of the embedded API server gives the sizes of objects as they are
   const yaml = (name: string): number => constantOf('src/kube/core/objects/strict-decode.ts', name) ?? Number.NaN
   const [values, owned] = [MAX_VALUES, MAX_OWNED_FIELDS].map((most) => most.toLocaleString('en'))
   const expected: Readonly<Record<string, string>> = {
-    "a request's body": `${bytes('MAX_BODY_BYTES') / 2 ** 20} MiB, of a deletion or a review ${bytes('MAX_SMALL_BYTES') / 1024} KiB (413)`,
-    'values (texts, numbers, lists, maps) of an object': `${values} (413); ${owned} of them fields with owners of their own`,
-    'YAML that is not JSON': `${yaml('MAX_YAML_LENGTH') / 1024} KiB, of a deletion or a review ${yaml('MAX_SMALL_YAML_LENGTH') / 1024} KiB (413)`,
+    "a request's body": `${bytes('MAX_BODY_BYTES') / 2 ** 20} MiB; ${bytes('MAX_SMALL_BYTES') / 1024} KiB for a deletion or a review (413)`,
+    'values (texts, numbers, lists, maps) of an object': `${values} (413), of which ${owned} may be fields with owners of their own`,
+    'YAML that is not JSON': `${yaml('MAX_YAML_LENGTH') / 1024} KiB; ${yaml('MAX_SMALL_YAML_LENGTH') / 1024} KiB for a deletion or a review (413)`,
   }
   for (const [what, most] of Object.entries(expected)) assert.ok(shown.get(what)?.startsWith(most), `${what}: ${most}`)
 })
@@ -352,7 +365,8 @@ test('the memory of a connection in limits.md follows from the limits', () => {
 
 /** `256 KiB` -> 262144, `10 s` -> 10000 (milliseconds), `400` -> 400. */
 function amount(text: string): number {
-  const units: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 * 1024, ms: 1, s: 1000 }
+  const sizes = { '': 1, KiB: 1024, MiB: 1024 * 1024 }
+  const units: Readonly<Record<string, number>> = { ...sizes, ms: 1, s: 1000, h: 3_600_000, days: 86_400_000 }
   const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?) ?(\w*)$/.exec(text) ?? []
   return Number(digits) * (units[unit] ?? Number.NaN)
 }
@@ -397,7 +411,7 @@ test('operating is read in two minutes, and its table leads to pages that begin 
   assert.ok(pages.size > 25, 'the pages are found')
   for (const page of pages) {
     if (page === 'runbooks.md' || page === 'incidents.md') continue
-    assert.match(read(`docs/${page}`), /^# .+\n\nThis page (says|lists|gives) /, page)
+    assert.match(read(`docs/${page}`), /^# .+\n\nThis page (says|lists|gives|shows|explains) /, page)
   }
 })
 
@@ -411,11 +425,16 @@ test('the docs explain every field of an UpstreamCluster', () => {
 
 /** The first manifest of the page. */
 function manifestOf(page: string): string {
-  return /^```yaml\n([\s\S]*?)^```/m.exec(page)?.[1] ?? ''
+  return manifestsOf(page)[0] ?? ''
+}
+
+/** Whole objects. */
+function manifestsOf(page: string): readonly string[] {
+  return [...page.matchAll(/^```yaml\n(apiVersion:[\s\S]*?)^```/gm)].map(([, manifest = '']) => manifest)
 }
 
 test('the docs give every default and range of an UpstreamCluster as its schema has it', () => {
-  const said = explanationsOf(manifestOf(UPSTREAM_CLUSTER_PAGE))
+  const said = new Map(manifestsOf(UPSTREAM_CLUSTER_PAGE).flatMap((manifest) => [...explanationsOf(manifest)]))
   const namespace = impliedDefault(fieldOf(fieldOf(CLIENT_CONFIG_SCHEMA, 'caRef'), 'namespace'))
   assert.ok(UPSTREAM_CLUSTER_PAGE.includes(`\`namespace\` defaults to \`${String(namespace)}\``))
   const inProse = (path: string): boolean => path.endsWith('Ref.namespace')
@@ -446,8 +465,8 @@ test('the table of PodProtector has every field of its spec, and no field or def
 
 test('the UpstreamCluster of the docs is valid: no error, no warning', () => {
   const whole = yamlBlocks(UPSTREAM_CLUSTER_PAGE).filter((block) => keysOf(block).has('kind'))
-  assert.equal(whole.length, 1)
-  assert.deepEqual(checkUpstreamCluster(whole[0], nodePemChecks), [])
+  assert.equal(whole.length, 2)
+  for (const manifest of whole) assert.deepEqual(checkUpstreamCluster(manifest, nodePemChecks), [])
 })
 
 test('check and explain take the docs at their word', async () => {
@@ -565,7 +584,7 @@ test('every subject, and a room with words of its own, begins with a README of a
     const [, tests = ''] = page.split('- **Tests**')
     for (const folder of isSubject ? (FOLDERS[room.slice('src/'.length)] ?? []) : [])
       assert.match(tests, new RegExp(`test/(?:\\{[\\w,-]*)?\\b${folder}\\b`), `${room}: test/${folder}/`)
-    for (const part of ['Words', 'May be touched', 'Read first', ...(isSubject ? ['Tests'] : [])])
+    for (const part of ['Words', 'Rules', 'Read first', ...(isSubject ? ['Tests'] : [])])
       assert.ok(page.includes(`- **${part}**`), `${room}: ${part}`)
     if (isSubject) assert.ok(page.includes(`\`npm run test:subject -- ${room.slice('src/'.length)}\``), room)
     const files = [...page.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, file = '']) => file)

@@ -34,6 +34,9 @@ const LEFT_OUT: readonly LeftOut[] = [
   { folder: 'scaling', name: 'SCALING', commands: ['scale'], spec: { scaleProtection: {} } },
   { folder: 'scale-up-guard', name: 'SCALE_UP_GUARD', commands: [], spec: {} },
   { folder: 'cache', name: 'CACHE', commands: [], spec: { cache: [] } },
+  { folder: 'federation', name: 'FEDERATION', commands: [], spec: { federation: {} } },
+  { folder: 'grants', name: 'GRANTS', commands: ['access'], spec: {} },
+  { folder: 'sessions', name: 'SESSIONS', commands: ['play'], spec: { audit: { sessions: {} } } },
   {
     folder: 'incidents',
     name: 'INCIDENTS',

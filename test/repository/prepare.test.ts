@@ -102,7 +102,7 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   )
   assert.match(text, /installing nghttp2-client, .*redis-server/)
   assert.match(text, /building etcd, kube-apiserver, .* with Go into .*, once: about \d minutes on two cores/)
-  assert.match(text, /\[1\/11\] etcd \.\.\.\n\[1\/11\] etcd: done in \d+s\n\[2\/11\] kube-apiserver \.\.\./)
+  assert.match(text, /\[1\/12\] etcd \.\.\.\n\[1\/12\] etcd: done in \d+s\n\[2\/12\] kube-apiserver \.\.\./)
   assert.match(
     text,
     /built in \d+s\ndownloading sigs.k8s.io\/cluster-api v[\d.]+ with Go, once\n(downloading .* with Go, once\n){2}$/,

@@ -194,7 +194,10 @@ describe('real clusters', () => {
     const pidFile = join(kubeletOf(east).workDir, 'pid')
     const command = ['exec', pod, '--', 'sh', '-c', `echo $$ > ${pidFile}; exec sleep 600`]
     const sleeper = await startKubectl(command, { kubeconfig: east.adminKubeconfig })
-    const inContainer = await waitFor('the command to run', () => existsSync(pidFile) && Number(readFileSync(pidFile)))
+    const inContainer = await waitFor(
+      'the command to run',
+      () => existsSync(pidFile) && (Number(readFileSync(pidFile)) || false),
+    )
     const pids = [...east.pids(), ...west.pids(), inContainer]
     assert.equal(pids.length, 10)
     for (const pid of pids) assert.ok(isAlive(pid), `process ${pid} runs`)

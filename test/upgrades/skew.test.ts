@@ -176,6 +176,7 @@ test('a status of the next version keeps what this one does not know, also when 
       leads,
       limitsMessage: '',
       podProtection: undefined,
+      cache: undefined,
       lastSeen: undefined,
       refused: 0,
       isGone: () => false,

@@ -151,7 +151,7 @@ test('a cluster that does not say, refuses to be asked, or does not know the cre
   for (const [status, expected] of [
     [401, /does not accept the credential/],
     [403, /lacks rights/],
-    [404, /are not known/],
+    [404, /are unknown/],
   ] as const) {
     stub.answerRights = (seen) => reply(seen.request, status, '{"kind":"Status"}')
     apply(`token-${status}`)

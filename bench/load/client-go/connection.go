@@ -39,28 +39,29 @@ type sendMode interface {
 }
 
 type connection struct {
-	index    int
-	socket   *socket
-	tls      *tls.Conn
-	mode     mode
-	in       []byte
-	inLen    int
-	out      []byte
-	first    []byte // header block of the first request; it fills the peer's table
-	later    []byte // and of all others: indexes only
-	body     []byte // of every request
-	nextID   uint32
-	open     int
-	maxOpen  int
-	consumed int // bytes of DATA not yet given back to the connection's window
-	status   [statusRing]int16
-	started  [statusRing]int64 // monotonic ns; 0 for a free slot
-	settled  bool
-	dirty    bool
-	streamed bool   // bodies are sent by the mode
-	window   int    // what the peer takes on all streams
-	initial  int    // and on a new one
-	http1    *http1 // nil: HTTP/2
+	index     int
+	socket    *socket
+	tls       *tls.Conn
+	mode      mode
+	in        []byte
+	inLen     int
+	out       []byte
+	first     []byte // header block of the first request; it fills the peer's table
+	later     []byte // and of all others: indexes only
+	body      []byte // of every request
+	nextID    uint32
+	open      int
+	maxOpen   int
+	tableSize uint32 // what the peer keeps of header fields, at most our default
+	consumed  int    // bytes of DATA not yet given back to the connection's window
+	status    [statusRing]int16
+	started   [statusRing]int64 // monotonic ns; 0 for a free slot
+	settled   bool
+	dirty     bool
+	streamed  bool   // bodies are sent by the mode
+	window    int    // what the peer takes on all streams
+	initial   int    // and on a new one
+	http1     *http1 // nil: HTTP/2
 }
 
 // Stream ids go up by two; a slot is free long before its turn comes again.
@@ -128,7 +129,8 @@ func (t *target) connect(index int, m mode) (*connection, error) {
 			return nil, err
 		}
 	}
-	c.encode(t.fieldsOf(index), min(tableSize, defaultTableSize))
+	c.tableSize = min(tableSize, defaultTableSize)
+	c.encode(t.fieldsOf(index), c.tableSize)
 	if err := c.unblock(); err != nil {
 		return nil, err
 	}

@@ -20,9 +20,9 @@ import (
 
 type options struct {
 	port, ports, admin, connections, streams, lists, warmUp, rate, workers, status int
-	requests, tokenBytes, body, upload                                             int
+	requests, tokenBytes, body, upload, verified, atOnce                           int
 	seconds, tolerated                                                             float64
-	kubernetes, http1                                                              bool
+	kubernetes, http1, gzip                                                        bool
 	pace                                                                           int
 	host, method, path, cert, key, token, tokens                                   string
 }
@@ -31,7 +31,7 @@ var stdin = bufio.NewReader(os.Stdin)
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: h2 load|fleet|watch|idle|list|upload|exec|handshakes|upstream [flags]"))
+		fail(fmt.Errorf("usage: h2 load|fleet|watch|informers|idle|list|upload|exec|handshakes|upstream [flags]"))
 	}
 	var o options
 	f := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
@@ -39,10 +39,11 @@ func main() {
 	f.IntVar(&o.admin, "admin", 0, "upstream: port for the commands")
 	f.BoolVar(&o.kubernetes, "kubernetes", false, "upstream: answers about pods and access, upgrades, and what hostile pods answer")
 	f.BoolVar(&o.http1, "http1", false, "HTTP/1.1 instead of HTTP/2; upstream: it offers nothing else")
+	f.BoolVar(&o.gzip, "gzip", false, "answers may be compressed, as client-go asks for them")
 	f.IntVar(&o.ports, "ports", 1, "upstream: how many, from -port on")
 	f.IntVar(&o.connections, "connections", 4, "")
 	f.IntVar(&o.streams, "streams", 16, "requests at once on a connection")
-	f.IntVar(&o.lists, "lists", 1, "list: 1 on each connection, or 0 for one after the other until the end")
+	f.IntVar(&o.lists, "lists", 1, "list: 1 on each connection, or 0 for one after the other until the end; informers: 1 to list before they watch")
 	f.IntVar(&o.warmUp, "warm-up", 0, "load: requests before the measurement, for as many seconds at most")
 	f.IntVar(&o.requests, "requests", 0, "load: how many to send at most; 0: as many as the seconds allow")
 	f.IntVar(&o.rate, "rate", 0, "load: requests a second, each at its time whether or not earlier ones are answered")
@@ -51,6 +52,8 @@ func main() {
 	f.IntVar(&o.pace, "pace", 0, "list: bytes a second that each connection reads; 0: as fast as they come")
 	f.Float64Var(&o.seconds, "seconds", 5, "load, fleet, exec, handshakes: how long")
 	f.Float64Var(&o.tolerated, "tolerated", 0, "load: the part of the requests that may fail")
+	f.IntVar(&o.atOnce, "at-once", 1000, "informers: how many have asked and have not got their state")
+	f.IntVar(&o.verified, "verified", 0, "informers: the number of the change of which all must get the same line")
 	f.StringVar(&o.host, "host", "localhost", "SNI and :authority")
 	f.StringVar(&o.method, "method", "GET", "")
 	f.StringVar(&o.path, "path", "/", "%s stands for the number of the connection, as tokens have it")
@@ -65,7 +68,7 @@ func main() {
 
 	debug.SetGCPercent(400)
 	modes := map[string]func(*options) error{
-		"load": load, "fleet": fleet, "watch": watch, "idle": idle, "list": list, "upload": upload, "exec": exec,
+		"load": load, "fleet": fleet, "watch": watch, "idle": idle, "list": list, "informers": informers, "upload": upload, "exec": exec,
 		"handshakes": handshakes, "upstream": upstream,
 	}
 	run := modes[os.Args[1]]
@@ -135,6 +138,9 @@ func (o *options) target() (*target, error) {
 		{Name: ":path", Value: o.path},
 		{Name: "user-agent", Value: "kubectl/v1.34.0 (linux/amd64) kubernetes/0000000"},
 		{Name: "accept", Value: "application/json"},
+	}
+	if o.gzip {
+		fields = append(fields, hpack.HeaderField{Name: "accept-encoding", Value: "gzip"})
 	}
 	if o.token != "" {
 		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + o.token})

@@ -9,9 +9,12 @@ import {
 } from '../../apiserver/access/authorize.ts'
 import type { AccessReviewAttributes } from '../../gateway/core/identity/impersonate.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
+import { LOGIN_PREFIX } from '../login/demo-login.ts'
 
 /** May write in application namespaces. */
 export const DEVELOPERS = 'developers'
+/** They may be of the provider, too. */
+const DEVELOPER_GROUPS: ReadonlySet<string> = new Set([DEVELOPERS, LOGIN_PREFIX + DEVELOPERS])
 const DEVELOPER_NAMESPACES: ReadonlySet<string> = new Set(['shop', 'default'])
 const CONTROLLERS: ReadonlySet<string> = new Set(['system:kube-controller-manager', 'system:kube-scheduler'])
 
@@ -30,7 +33,7 @@ function mayUse(gatewayUser: string, user: UserInfo, asked: AccessReviewAttribut
   if (asked.verb === 'create' && asked.resource.startsWith('selfsubject')) return true
   if (CONTROLLERS.has(user.name)) return true
   if (user.groups.includes('system:nodes') && isNodeWork(asked)) return true
-  if (user.groups.includes(DEVELOPERS) && DEVELOPER_NAMESPACES.has(asked.namespace)) return true
+  if (user.groups.some((group) => DEVELOPER_GROUPS.has(group)) && DEVELOPER_NAMESPACES.has(asked.namespace)) return true
   // All authenticated users may read.
   return READING_VERBS.includes(asked.verb) && asked.resource !== 'secrets'
 }

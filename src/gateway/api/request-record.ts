@@ -4,6 +4,7 @@
 import type { AuditTrail } from './audit-trail.ts'
 import type { ListRequest } from './list-request.ts'
 import type { RequestTrace } from './request-trace.ts'
+import type { SessionRecord } from './session-record.ts'
 import type { LogMode } from './upstream-cluster/upstream-cluster.ts'
 
 /** One request, from its head to the end of its response. Deliberately mutable; never retained after `observe`. */
@@ -32,6 +33,8 @@ export interface RequestRecord {
   userAgent: string
   /** Name of the UpstreamCluster; '' until determined. */
   cluster: string
+  /** Name of the UpstreamCluster with members that the request was sent to, of which `cluster` is one; '' = it was sent to `cluster`. */
+  federation: string
   /** RequestInfo's fields, as in request-info.ts; '' until parsed. */
   verb: string
   apiGroup: string
@@ -55,6 +58,8 @@ export interface RequestRecord {
   /** Extra of the effective user and of the impersonator: key to values, as in UserInfo. */
   extra: UserExtra
   impersonatorExtra: UserExtra
+  /** Names of the access grants whose groups are among the user's; '' = none. */
+  accessGrant: string
   /** Index of the dispatch policy that matched; -1 = none. */
   policy: number
   /** Index of the rule inside the policy; -1 = none. */
@@ -93,6 +98,8 @@ export interface RequestRecord {
   durationMs: number
   /** From sending upstream to upstream's response head; -1 = none. */
   upstreamMs: number
+  /** Set once upstream has switched protocols. */
+  session: SessionRecord | undefined
   /** Which side aborted before the response was complete. */
   aborted: '' | 'client' | 'upstream'
   /** logMode of the cluster and of the policy: two of the access log's three switches. */
@@ -129,6 +136,7 @@ export function createRecord(): RequestRecord {
     localPort: 0,
     userAgent: '',
     cluster: '',
+    federation: '',
     verb: '',
     apiGroup: '',
     apiVersion: '',
@@ -147,6 +155,7 @@ export function createRecord(): RequestRecord {
     impersonatorGroups: NONE,
     extra: NO_EXTRA,
     impersonatorExtra: NO_EXTRA,
+    accessGrant: '',
     policy: -1,
     rule: -1,
     flowControl: '',
@@ -167,6 +176,7 @@ export function createRecord(): RequestRecord {
     ttfbMs: -1,
     durationMs: -1,
     upstreamMs: -1,
+    session: undefined,
     aborted: '',
     clusterLogMode: '',
     policyLogMode: '',

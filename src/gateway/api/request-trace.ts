@@ -1,4 +1,4 @@
-// Trace data of a request, beside its record: identifiers and times. The request path fills it in; the exporter makes spans of it. Untraced requests
+// Trace data of a request, next to its record: identifiers and times. The request path fills it in; the exporter turns it into spans. Untraced requests
 // have none.
 
 /** Deliberately mutable. Times are monotonic milliseconds; -1 = not reached. */

@@ -1,4 +1,4 @@
-// Where UpstreamClusters come from, and what is wrong with them: what a source delivers.
+// A source of UpstreamClusters: delivers them, and their errors.
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import type { UpstreamCluster } from './upstream-cluster/upstream-cluster.ts'

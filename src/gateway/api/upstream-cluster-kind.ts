@@ -9,6 +9,7 @@ import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
 import type { PrinterColumn, ResourceKind } from '../../kube/api/resource-kind.ts'
 import { type ClusterCheckOptions, checkUpstreamCluster } from './upstream-cluster/checks.ts'
 import { claimKeysOf, conflictsWith } from './upstream-cluster/cluster-conflicts.ts'
+import { membersWithMembers } from './upstream-cluster/federation/member-loops.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './upstream-cluster/schema.ts'
 import { UPSTREAM_CLUSTER_STATUS_SCHEMA } from './upstream-cluster/status-schema.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster/upstream-cluster.ts'
@@ -19,7 +20,23 @@ const COLUMNS: readonly PrinterColumn[] = [
   { name: 'Total', type: 'integer', description: 'All endpoints.', jsonPath: '.status.endpoints.total' },
   // Not spec.degrade.mode: it still holds the mode after it has expired.
   condition('Degrade', 'The degrade mode in force: Off, ReadOnly ..., or Expired or Shadow.', 'reason', 'Degraded'),
+  condition('Cache', 'The read cache: Serving, Loading, Refused ...', 'reason', 'ReadCacheReady'),
   { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  {
+    name: 'Cache-Hits',
+    type: 'integer',
+    description: 'Reads answered by it.',
+    jsonPath: '.status.cache.hits',
+    priority: 1,
+  },
+  {
+    name: 'Cache-Bytes',
+    type: 'string',
+    description: 'Memory that it takes.',
+    jsonPath: '.status.cache.bytes',
+    priority: 1,
+  },
+  { name: 'Cache-Age', type: 'string', description: 'How old it is.', jsonPath: '.status.cache.age', priority: 1 },
   {
     ...condition('Autoscaler', 'The cluster-autoscaler: Healthy, Backoff, Stale ...', 'reason', 'AutoscalerHealthy'),
     priority: 1,
@@ -82,7 +99,7 @@ export function upstreamClusterKind(options: ClusterKindOptions = {}): ResourceK
     // Files belong to the gateway; an object from an API server must not name them.
     check: (object, before, pem) => checkWritten(object, before, pem, options),
     claims: claimKeysOf,
-    conflicts: conflictsWith,
+    conflicts: (object, others) => [...conflictsWith(object, others), ...membersWithMembers(object, others)],
   }
 }
 

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../kit/api/ports.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { handsOver } from '../core/cluster/hands-over.ts'
 import type { TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterHandle, ClusterTable } from '../state/clusters.ts'
@@ -45,6 +46,7 @@ export function createSnapshotFollower(deps: FollowerDeps): SnapshotFollower {
       for (const cluster of compiled) upstreams.update(cluster)
       endOrphans(deps, before, endpointsOf(clusters, names))
       endRevoked(deps, compiled)
+      endHandedOver(deps, names)
       return compiled
     },
   }
@@ -73,6 +75,13 @@ function endpointsOf(clusters: ClusterTable, names: readonly string[]): Readonly
 function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster[]): void {
   for (const { name, authentication } of changed) {
     if (authentication.revoked !== undefined) running.abortRevoked(name, authentication.revoked)
+  }
+}
+
+/** Sessions in a member that is none any more, or does not trust the users any more; also if the cluster with members is gone. */
+function endHandedOver({ running, clusters }: FollowerDeps, changed: readonly string[]): void {
+  for (const name of changed) {
+    running.abortHandedOver(name, (member) => handsOver(clusters.get(name)?.compiled, member))
   }
 }
 

@@ -11,6 +11,7 @@ import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import type { TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterTable } from '../state/clusters.ts'
+import type { FollowedIssuers } from './issuers/followed-issuers.ts'
 import type { EndpointProbes } from './probes/endpoint-probes.ts'
 import type { FollowedServers } from './servers/followed-servers.ts'
 
@@ -35,6 +36,8 @@ interface UpstreamClustersDeps {
   readonly probes: Pick<EndpointProbes, 'change'>
   /** Servers whose names are looked up. Default: each is an endpoint as written. */
   readonly servers?: FollowedServers
+  /** Reads the keys of issuers. Default: nothing does. */
+  readonly issuers?: Pick<FollowedIssuers, 'change'>
   readonly clock: Clock
   readonly log: Logger
 }
@@ -89,7 +92,7 @@ function compileChange(
 
 function followChange(
   { changed, removed }: CompiledChange,
-  { clusters, upstreams, contexts, probes, servers, clock, log }: UpstreamClustersDeps,
+  { clusters, upstreams, contexts, probes, servers, issuers, clock, log }: UpstreamClustersDeps,
 ): void {
   clusters.change(changed, removed, clock.monotonic())
   contexts.change(changed, removed)
@@ -101,11 +104,12 @@ function followChange(
   }
   probes.change(changed, removed)
   servers?.change(changed, removed)
+  issuers?.change(changed, removed)
 }
 
 function failureOf(cluster: string, error: unknown): SourceError {
   const message = `cannot be put in force: ${errorMessage(error)}`
-  const fix = 'the log of the gateway says more; correct the object'
+  const fix = "see the gateway's log for details; correct the object"
   return { reason: 'FieldValueInvalid', file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
 }
 

@@ -4,6 +4,7 @@
 // Names follow kube-apiserver where it has an equivalent, after `portcullis_`.
 
 import type { Step } from '../../kit/io/stalls/steps.ts'
+import type { TokenFault } from '../../pki/core/id-tokens/claims-user.ts'
 import type { ListOutcome } from '../api/list-request.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
@@ -43,13 +44,13 @@ export const INFLIGHT: Metric<[string, 'readOnly' | 'mutating']> = table.gauge(
 export const ADDED: Metric = table.histogram(
   'added_latency_seconds',
   ['cluster'],
-  'Time until the response head that the gateway added: the total less what upstream took',
+  'Time to the response head that the gateway added: the total less the time of upstream',
   ADDED_BUCKETS,
 )
 export const REQUEST_TOTAL: Metric = table.counter(
   'apiserver_request_total',
   [...REQUEST_LABELS, 'code'],
-  'Requests, by the code that the client got; 0 = none',
+  'Requests, by the code sent to the client; 0 = none',
   OF_VERB,
 )
 export const REQUEST_DURATION: Metric = table.histogram(
@@ -83,7 +84,7 @@ export const REFUSALS: Metric<[string, string, string]> = table.counter(
 export const LIMITED: Metric<[string, 'true' | 'false']> = table.counter(
   'limited_total',
   ['limit', 'known'],
-  'Requests, connections and the like that met a limit that is divided among users and addresses',
+  'Requests, connections and so on that reached a limit that is divided among users and addresses',
 )
 export const SHADOW: Metric<[string, string]> = table.counter(
   'shadow_refusals_total',
@@ -98,12 +99,12 @@ export const UPSTREAM: Metric<[string, string, string]> = table.counter(
 export const ADMITTED: Metric<[string, string]> = table.counter(
   'flow_control_admitted_total',
   ['cluster', 'schema'],
-  'Requests that a flow control schema let through',
+  'Requests that a flow control schema admitted',
 )
 export const RESERVED: Metric<[string, string]> = table.counter(
   'flow_control_reserved_total',
   ['cluster', 'schema'],
-  'Requests that passed although the limit was reached: heartbeats of nodes, and what spec.degrade.exempt names',
+  'Requests admitted although the limit was reached: heartbeats of nodes, and requests that match spec.degrade.exempt',
 )
 export const REJECTED: Metric<[string, string]> = table.counter(
   'flow_control_rejected_total',
@@ -131,7 +132,7 @@ export const EJECTIONS: Metric<[string, string]> = table.counter(
 export const DISRUPTION_UNCHECKED: Metric<[string]> = table.counter(
   'degrade_unchecked_total',
   ['cluster'],
-  'Writes that passed degrade mode NoDisruption or Limited because it could not be found out whether they disrupt',
+  'Writes admitted in degrade mode NoDisruption or Limited because their effect could not be determined',
 )
 export const RETRIES: Metric<[string, RetryCause]> = table.counter(
   'upstream_retries_total',
@@ -155,7 +156,7 @@ export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
 export const FLOW_LIMIT: Metric<[string, string]> = table.gauge(
   'flow_control_limit',
   ['cluster', 'schema'],
-  'Requests that a maxRequestsInflight schema lets run at a time in this replica, unless it is per user',
+  'Maximum requests in flight of a maxRequestsInflight schema in this replica, unless it is per user',
 )
 export const TOKEN_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   'token_reviews_total',
@@ -167,6 +168,21 @@ export const TOKEN_CACHE: Metric<[string, 'hit' | 'miss']> = table.counter(
   ['cluster', 'result'],
   'Bearer tokens looked up in the cache',
 )
+export const ID_TOKENS: Metric<[string, 'accepted' | TokenFault]> = table.counter(
+  'id_tokens_total',
+  ['cluster', 'result'],
+  "Tokens of a cluster's issuers that the gateway verified: accepted, or why they were left to the cluster",
+)
+export const ISSUER_KEY_FETCHES: Metric<[string, 'success' | 'error']> = table.counter(
+  'issuer_key_fetches_total',
+  ['issuer', 'result'],
+  'Reads of the keys of an issuer of clusters',
+)
+export const ISSUER_KEYS: Metric<[string]> = table.gauge(
+  'issuer_keys',
+  ['issuer'],
+  'Keys of an issuer of clusters that are in use',
+)
 export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   'access_reviews_total',
   ['cluster', 'result'],
@@ -175,12 +191,12 @@ export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
 export const LIST_GUARD: Metric<[string, ListOutcome]> = table.counter(
   'list_guard_total',
   ['cluster', 'result'],
-  'Lists without a limit in clusters with spec.listGuard, by what became of them',
+  'Lists without a limit in clusters with spec.listGuard, by outcome',
 )
 export const LIST_SEATS: Metric<[string, string]> = table.counter(
   'flow_control_list_seats_total',
   ['cluster', 'schema'],
-  'Seats of the lists that a flow control schema with cost let through',
+  'Seats of the lists that a flow control schema with cost admitted',
 )
 export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
   'client_connections',
@@ -195,17 +211,17 @@ export const CLIENTS_REFUSED: Metric<[]> = table.counter(
 export const CLIENTS_OFFERED: Metric<[string, 'passed' | 'unanswered' | 'refused']> = table.counter(
   'client_connections_offered_total',
   ['thread', 'result'],
-  'Connections that a thread has accepted and another one had room for, by what came of them',
+  'Connections that a thread accepted and offered to another one with room, by outcome',
 )
 export const THREAD_WAITING: Metric<[string]> = table.gauge(
   'thread_waiting_bytes',
   ['thread'],
-  'Bytes that were read from clients and endpoints, and wait for the time of the thread',
+  'Bytes that were read from clients and endpoints, and wait for CPU time of the thread',
 )
 export const STALLS: Metric<[string, Step]> = table.counter(
   'event_loop_stalls_total',
   ['thread', 'step'],
-  'Turns of the event loop that took at least as long as --stall-threshold, by what had it',
+  'Turns of the event loop that took at least as long as --stall-threshold, by cause',
 )
 export const STALL_SECONDS: Metric<[string, Step]> = table.counter(
   'event_loop_stall_seconds_total',
@@ -215,14 +231,14 @@ export const STALL_SECONDS: Metric<[string, Step]> = table.counter(
 export const CLIENTS_DRAINED: Metric<['age' | 'balance' | 'chance']> = table.counter(
   'client_connections_drained_total',
   ['reason'],
-  'Connections whose client was asked to open another one, while the gateway goes on',
+  'Connections whose client was asked to reconnect while the gateway keeps running',
 )
 export const PROXY_PROTOCOL: Metric<
   ['declared' | 'local' | 'plain' | 'untrusted' | 'invalid' | 'timeout' | 'overflow' | 'ended']
 > = table.counter(
   'proxy_protocol_connections_total',
   ['outcome'],
-  'Connections to ports with PROXY protocol, by what became of their header',
+  'Connections to ports with PROXY protocol, by outcome of the header',
 )
 export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   'apiserver_tls_handshake_errors_total',
@@ -244,7 +260,7 @@ export const TAP_EVENTS: Metric<['shown' | 'rate' | 'reader']> = table.counter(
 export const TAPS_REFUSED: Metric<[]> = table.counter(
   'taps_refused_total',
   [],
-  'Taps refused, because there were enough',
+  'Taps refused because of their maximum number',
 )
 export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> = table.gauge(
   'log_lines_dropped',
@@ -255,7 +271,7 @@ export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> =
 export const AUDIT_WEBHOOK_EVENTS: Metric<['sent' | 'buffer-full' | 'too-large' | 'failed']> = table.counter(
   'audit_webhook_events_total',
   ['result'],
-  'Audit events for the webhook, by whether it has taken them, or why they were lost',
+  'Audit events for the webhook: accepted, or why they were lost',
 )
 
 export const TRACE_CALLERS: Metric<['traced' | 'limited']> = table.counter(
@@ -271,7 +287,7 @@ export const TRACES_DROPPED: Metric<['thread' | 'queue']> = table.counter(
 export const TRACE_SPANS: Metric<['exported' | 'rejected' | 'failed']> = table.counter(
   'tracing_spans_total',
   ['result'],
-  'Spans, by whether the collector has taken them, has refused them, or could not be reached',
+  'Spans that the collector accepted or refused, or that could not be sent because it was unreachable',
 )
 export const TRACES_WAITING: Metric<[]> = table.gauge(
   'tracing_requests_waiting',
@@ -281,17 +297,17 @@ export const TRACES_WAITING: Metric<[]> = table.gauge(
 export const CERTIFICATE_EXPIRATION: Metric<[string, string]> = table.gauge(
   'certificate_expiration_timestamp_seconds',
   ['cluster', 'certificate'],
-  'When a certificate expires, of a CA bundle the last one; without a cluster, the certificates of the gateway itself',
+  'When a certificate expires, for a CA bundle the last one; without a cluster, the certificates of the gateway itself',
 )
 export const FILE_RELOADED: Metric<[string]> = table.gauge(
   'file_last_reload_successful',
   ['file'],
-  '1 when the content of a file that is read again when it changes is in force, 0 when it cannot be used',
+  '1 if the present content of a reloaded file is in force, 0 if it cannot be used',
 )
 export const LAST_GOOD_AGE: Metric<[string]> = table.gauge(
   'last_good_serving_age_seconds',
   ['state'],
-  'Age of the state that is served from disk because its source is away; 0 while the source is not',
+  'Age of the state that is served from disk while its source is unavailable; 0 otherwise',
 )
 export const LAST_GOOD_WRITTEN: Metric<[string]> = table.gauge(
   'last_good_written_timestamp_seconds',
@@ -311,7 +327,7 @@ export const LAST_GOOD_FAILURES: Metric<[string]> = table.counter(
 export const BUILD_INFO: Metric<[string, string, string, string, string]> = table.gauge(
   'build_info',
   ['version', 'git_commit', 'git_tree_state', 'build', 'node_version'],
-  'Always 1; its labels say which build of the program runs, and on which Node',
+  'Always 1; the labels name the build of the program and the version of Node',
 )
 
 // Fields of plain counter objects; recorder.ts maps each to one of these.
@@ -337,13 +353,13 @@ export const UPSTREAM_CLOSED: Metric<[string, string, string]> = table.counter(
 export const UPSTREAM_ENDED_BY_REQUESTS: Metric<[string, string]> = table.counter(
   'upstream_connections_ended_by_requests_total',
   ['cluster', 'endpoint'],
-  'Connections to an endpoint that ended because of a request, probably',
+  'Connections to an endpoint that probably ended because of a request',
   { knownEndpoints: true },
 )
 export const HTTP2_ABUSE: Metric<[string, string]> = table.counter(
   'http2_abuse_total',
   ['side', 'kind'],
-  'HTTP/2 connections and streams ended because of what the peer did, by kind',
+  "HTTP/2 connections and streams ended because of the peer's behavior, by kind",
 )
 export const HTTP2_OPENED: Metric<[string]> = table.counter(
   'http2_connections_opened_total',
@@ -368,7 +384,7 @@ export const HTTP2_REFUSED: Metric<[string]> = table.counter(
 export const HTTP2_HEADS_NOT_SENT: Metric<[string]> = table.counter(
   'http2_heads_not_sent_total',
   ['side'],
-  'Heads that were not sent because they are larger than the peer takes',
+  "Heads that were not sent because they exceed the peer's limit",
 )
 export const HTTP2_TIMEOUTS: Metric<[string, string]> = table.counter(
   'http2_timeouts_total',
@@ -379,7 +395,7 @@ export const HTTP2_TIMEOUTS: Metric<[string, string]> = table.counter(
 export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
   'early_answers_total',
   ['side', 'rest'],
-  'Answers that were complete before the body of their request, by what became of the rest of it',
+  'Answers that were complete before the body of their request, by outcome of the rest of the body',
 )
 
 // Known only to the main thread: event-metrics.ts, guard-metrics.ts, and values computed at a scrape, *-series.ts.
@@ -396,17 +412,17 @@ export const THREAD_GENERATION: Metric<[string]> = table.gauge(
 export const THREAD_RESTARTS: Metric<[string]> = table.counter(
   'thread_restarts_total',
   ['thread'],
-  'How often a gateway thread died and was replaced',
+  'Number of times a gateway thread died and was replaced',
 )
 export const THREAD_CONNECTIONS: Metric<[string]> = table.gauge(
   'thread_client_connections',
   ['thread'],
-  'Connections of clients that the gateway thread has, handshakes included',
+  'Client connections of the gateway thread, including handshakes',
 )
 export const THREAD_BUSY: Metric<[string]> = table.counter(
   'thread_busy_seconds_total',
   ['thread'],
-  'Seconds in which the event loop of the gateway thread had something to do; 1 a second is all that it can',
+  'Seconds in which the event loop of the gateway thread was busy; its maximum is 1 a second',
 )
 export const THREAD_REQUEST_RATE: Metric<[string]> = table.gauge(
   'thread_request_rate',
@@ -416,7 +432,7 @@ export const THREAD_REQUEST_RATE: Metric<[string]> = table.gauge(
 export const USER_OVERFLOWS: Metric<[string, string]> = table.counter(
   'flow_control_user_overflows_total',
   ['cluster', 'schema'],
-  'Requests under a per-user limit whose user found no room in its table and shared an entry with others',
+  'Requests under a per-user limit whose user shared an entry with others because the table was full',
 )
 export const REDIS_UP: Metric<[]> = table.gauge(
   'global_limit_redis_up',
@@ -426,7 +442,7 @@ export const REDIS_UP: Metric<[]> = table.gauge(
 export const LIVE_REPLICAS: Metric<[]> = table.gauge(
   'global_limit_replicas',
   [],
-  'Replicas alive; while Redis does not answer, as of its last answer',
+  'Live replicas; while Redis does not answer, as of its last answer',
 )
 export const GLOBAL_LIMIT_STATE: Metric<[string, string]> = table.gauge(
   'global_limit_state',
@@ -441,7 +457,7 @@ export const GLOBAL_LIMIT_AT_HAND: Metric<[string, string]> = table.gauge(
 export const DEGRADE_MODE: Metric<[string, string, string]> = table.gauge(
   'degrade_mode',
   ['cluster', 'mode', 'shadow'],
-  'Always 1; the degrade mode in force, and whether it only counts what it would refuse',
+  'Always 1; the degrade mode in force, and whether it is in shadow mode',
 )
 export const DEGRADE_EXPIRATION: Metric<[string]> = table.gauge(
   'degrade_expiration_timestamp_seconds',
@@ -456,12 +472,12 @@ export const AUTO_DEGRADE_PHASE: Metric<[string, string]> = table.gauge(
 export const AUTO_DEGRADE_ACTIONS: Metric<[string, string]> = table.counter(
   'degrade_auto_actions_total',
   ['cluster', 'action'],
-  'What spec.degrade.auto has done: Entered, Shadow, Stricter, Overruled',
+  'Actions of spec.degrade.auto: Entered, Shadow, Stricter, Overruled',
 )
 export const CLUSTER_NODES: Metric<[string, string]> = table.gauge(
   'cluster_nodes',
   ['cluster', 'state'],
-  'Nodes that spec.degrade.auto goes by: ready, unready, starting, leaving',
+  'Nodes that spec.degrade.auto considers: ready, unready, starting, leaving',
 )
 export const AUTOSCALER_HEALTHY: Metric<[string]> = table.gauge(
   'autoscaler_healthy',
@@ -471,7 +487,7 @@ export const AUTOSCALER_HEALTHY: Metric<[string]> = table.gauge(
 export const AUTOSCALER_LAST_UPDATED: Metric<[string]> = table.gauge(
   'autoscaler_last_updated_timestamp_seconds',
   ['cluster'],
-  'When the cluster-autoscaler wrote its status last, by its own clock',
+  'When the cluster-autoscaler last wrote its status, by its own clock',
 )
 export const AUTOSCALER_UNREADABLE: Metric<[string]> = table.counter(
   'autoscaler_status_unreadable_total',
@@ -491,7 +507,7 @@ export const NODEGROUP_BACKOFF: Metric<[string, string]> = table.gauge(
 export const NODEGROUP_TARGET: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_target',
   ['cluster', 'group'],
-  'Size of the node group that the cluster-autoscaler has asked for',
+  'Size of the node group that the cluster-autoscaler has requested',
 )
 export const NODEGROUP_REGISTERED: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_registered',
@@ -516,12 +532,12 @@ export const CREDENTIAL_VALID: Metric<[string]> = table.gauge(
 export const CONFIG_GENERATION: Metric<[]> = table.gauge(
   'config_generation',
   [],
-  'How often the configuration in force has changed',
+  'Number of changes of the configuration in force',
 )
 export const CONFIG_HASH: Metric<[]> = table.gauge(
   'config_hash',
   [],
-  'Hash of the UpstreamClusters in force, with their Secrets: replicas with the same objects have the same',
+  'Hash of the UpstreamClusters in force, with their Secrets; equal in all replicas with the same objects',
 )
 export const CONFIG_SUCCESSFUL: Metric<[]> = table.gauge(
   'config_last_reload_successful',
@@ -541,27 +557,27 @@ export const CONFIG_PROBLEMS: Metric<['error' | 'warning']> = table.gauge(
 export const TOP_REQUESTS: Metric<[string, string]> = table.gauge(
   'top_requests_per_second',
   ['by', 'name'],
-  'Requests of the ten names with the most, in the last five minutes (--top-metrics)',
+  'Requests of the ten top talkers in the last five minutes (--top-metrics)',
 )
 export const TOP_REFUSED: Metric<[string, string]> = table.gauge(
   'top_refused_requests_per_second',
   ['by', 'name'],
-  'Refused requests of the ten names with the most requests, in the last five minutes (--top-metrics)',
+  'Refused requests of the ten top talkers in the last five minutes (--top-metrics)',
 )
 export const TOP_BYTES: Metric<[string, string]> = table.gauge(
   'top_bytes_per_second',
   ['by', 'name'],
-  'Bytes of bodies, of the ten names with the most requests, in the last five minutes (--top-metrics)',
+  'Bytes of bodies of the ten top talkers in the last five minutes (--top-metrics)',
 )
 export const TOP_UPSTREAM_SECONDS: Metric<[string, string]> = table.gauge(
   'top_upstream_seconds_per_second',
   ['by', 'name'],
-  'Time that upstream took for the ten names with the most requests, in the last five minutes (--top-metrics)',
+  'Time of upstream for the ten top talkers in the last five minutes (--top-metrics)',
 )
 export const MEMORY_CEILING: Metric<[]> = table.gauge(
   'memory_ceiling_bytes',
   [],
-  'The most memory that the process takes, computed from its settings; 0 = one of them allows any number',
+  'Maximum memory of the process, computed from its settings; 0 = a setting is unlimited',
 )
 export const MEMORY_LIMIT: Metric<[]> = table.gauge(
   'memory_limit_bytes',
@@ -572,7 +588,7 @@ export const CONFIG_CLUSTERS: Metric<[]> = table.gauge('config_clusters', [], 'U
 export const CONTROL_OIDC_TOKENS: Metric<[string]> = table.counter(
   'control_oidc_tokens_total',
   ['result'],
-  'ID tokens that the embedded API server has looked at: accepted, or why one was refused',
+  'ID tokens that the embedded API server has checked: accepted, or why they were refused',
 )
 export const CONTROL_OIDC_FETCHES: Metric<[string]> = table.counter(
   'control_oidc_key_fetches_total',

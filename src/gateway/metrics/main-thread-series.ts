@@ -13,6 +13,8 @@ import {
   FLOW_LIMIT,
   GLOBAL_LIMIT_AT_HAND,
   GLOBAL_LIMIT_STATE,
+  ISSUER_KEY_FETCHES,
+  ISSUER_KEYS,
   LAST_GOOD_AGE,
   LAST_GOOD_BYTES,
   LAST_GOOD_FAILURES,
@@ -69,6 +71,30 @@ export function exposeServers(into: Exposition, servers: readonly ServerSeries[]
     for (const [result, count] of Object.entries(counts)) {
       into.addMetric(SERVER_LOOKUPS, count, cluster, server, result)
     }
+  }
+}
+
+interface IssuerSeries {
+  readonly issuer: string
+  readonly keys: number
+  /** Reads of its keys that succeeded, and others. */
+  readonly fetched: number
+  readonly notFetched: number
+}
+
+/** Metrics of issuers. Several sources of keys may have one issuer: clusters that verify it by different CAs. */
+export function exposeIssuers(into: Exposition, issuers: readonly IssuerSeries[]): void {
+  const sums = new Map<string, IssuerSeries>()
+  for (const one of issuers) {
+    const before = sums.get(one.issuer) ?? { keys: 0, fetched: 0, notFetched: 0 }
+    const { issuer } = one
+    const [keys, fetched] = [before.keys + one.keys, before.fetched + one.fetched]
+    sums.set(issuer, { issuer, keys, fetched, notFetched: before.notFetched + one.notFetched })
+  }
+  for (const { issuer, keys, fetched, notFetched } of sums.values()) {
+    into.addMetric(ISSUER_KEYS, keys, issuer)
+    into.addMetric(ISSUER_KEY_FETCHES, fetched, issuer, 'success')
+    into.addMetric(ISSUER_KEY_FETCHES, notFetched, issuer, 'error')
   }
 }
 

@@ -111,17 +111,15 @@ export class MetricsRecorder {
     this.#last = this.#unknown
   }
 
-  /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
+  /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. Again, if a member serves it. */
   requestStarted(record: RequestRecord): void {
-    if (record.active === undefined) this.#of(record.cluster).started(record)
+    leave(record)
+    this.#of(record.cluster).started(record)
   }
 
   /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
   observe(record: RequestRecord): void {
-    if (record.active !== undefined) {
-      record.active.value--
-      record.active = undefined
-    }
+    leave(record)
     this.#of(record.cluster).observe(record)
   }
 
@@ -253,6 +251,13 @@ function writeFields<Fields extends string>(
     const [metric, label = ''] = fields[field]
     store.set(store.table(metric).at(name, label), counters[field])
   }
+}
+
+/** It is not counted as running any more. */
+function leave(record: RequestRecord): void {
+  if (record.active === undefined) return
+  record.active.value--
+  record.active = undefined
 }
 
 /** `rapidReset` -> `rapid-reset`. */

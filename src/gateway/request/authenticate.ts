@@ -2,20 +2,20 @@
 // A credential that is present but wrong is 401, never anonymous. Results are cached per connection.
 
 import type { Peer } from '../../kit/api/stream.ts'
-import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
+import { isRefusal, type Refusal } from '../../kit/core/refusal/refusal.ts'
 import { ANONYMOUS } from '../../kube/api/user.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
 import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
+import type { CredentialOrigin } from '../api/identity-seen.ts'
 import { refuseRevokedPart, refuseUnauthorized } from '../core/admission/steps.ts'
-import type { CompiledCluster, CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
+import type { CompiledCluster, CompiledIssuer, CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/cluster/revocation.ts'
-import { retryAfterBlock } from '../core/limits/spread-retry-after.ts'
-import { blockedAddressMessage } from '../core/policy/traffic-messages.ts'
 import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../io/reviews/credential-hashes.ts'
 import type { TokenQuery, TokenReviewResult } from '../io/reviews/token-review.ts'
 import { KnownSecret } from '../io/secrets/known-secret.ts'
 import type { LiveCluster } from '../state/clusters.ts'
+import { fail, refuseBlocked, refuseBlockedToken, refuseFailed, trialPassed } from './blocked-address.ts'
 import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { type Authenticated, authenticated } from './exchange/identity.ts'
@@ -46,7 +46,7 @@ interface RememberedToken {
 const TOKEN_MEMO = ':token'
 const FAILED_MEMO = ':failed-certificate'
 /** Characters; several times what any issuer makes. A review that may have to wait must not hold a megabyte. */
-const MAX_TOKEN_LENGTH = 64 * 1024
+export const MAX_BEARER_LENGTH: number = 64 * 1024
 const NEVER = Number.POSITIVE_INFINITY
 
 /** Returns a promise only if a token has to be reviewed. Revoked users are checked afterwards (refuseRevoked). */
@@ -75,18 +75,8 @@ export function authenticate(
   return anonymousIn(cluster)
 }
 
-/** For a credential that is wrong for certain, without a review. */
-function refuseFailed(exchange: Exchange): Refusal {
-  fail(exchange)
-  return refuseBlocked(exchange) ?? refuseUnauthorized()
-}
-
-function fail({ gw, peer }: Exchange): void {
-  gw.failures?.failed(peer.addressCharge.source)
-}
-
 /** Counted once per connection: all its requests carry the same certificate. */
-function refuseCertificate(exchange: Exchange, refusal: Authenticated | Refusal): Authenticated | Refusal {
+export function refuseCertificate<Answer>(exchange: Exchange, refusal: Answer): Answer {
   const { memo } = exchange.peer
   if (!memo.has(FAILED_MEMO)) {
     memo.set(FAILED_MEMO, true)
@@ -125,7 +115,17 @@ function checkCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): 
   const hashes = certificateHashes(leaf)
   if (user === undefined) return { clientCA, notAfterMs, outcome: undefined, hashes }
   if ('error' in user) return refused(notAfterMs)
-  return { clientCA, notAfterMs, outcome: authenticated(user, 'x509', hashes), hashes }
+  const outcome = from(authenticated(user, 'x509', hashes), { by: BY_CERTIFICATE, expiresMs: notAfterMs })
+  return { clientCA, notAfterMs, outcome, hashes }
+}
+
+const BY_CERTIFICATE = 'certificate'
+/** Its TokenReview does not say when a token expires. */
+const BY_CLUSTER: CredentialOrigin = { by: 'cluster', expiresMs: 0 }
+
+function from(outcome: Authenticated | Refusal, origin: CredentialOrigin): Authenticated | Refusal {
+  if (!isRefusal(outcome)) outcome.origin = origin
+  return outcome
 }
 
 /** Only the identical field on the same connection for the same cluster counts as the same token. */
@@ -146,17 +146,21 @@ function fromToken(
   cluster: CompiledCluster,
   { token, from }: BearerToken & { readonly kind: 'token' },
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
-  const { audiences, successTtlMs, failureTtlMs, revoked } = cluster.authentication
-  if (token.length > MAX_TOKEN_LENGTH) return refuseFailed(exchange)
+  const { audiences, successTtlMs, failureTtlMs, revoked, issuers } = cluster.authentication
+  if (token.length > MAX_BEARER_LENGTH) return refuseFailed(exchange)
   const refusal = revoked === undefined || revoked.tokens.size === 0 ? undefined : refuseToken(revoked, token)
   if (refusal !== undefined) return refusal
   const epoch = live.identityEpoch
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
-  const blocked = refuseBlockedToken(exchange, query)
+  const blocked = refuseBlockedToken(exchange, token, () => exchange.gw.tokens.foresee(query))
   if (blocked !== undefined && blocked !== 'trial') return blocked
   // A token from a WebSocket subprotocol is not in `authorization`, so that field must not be the cache key.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
-  const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', exchange.charge))
+  const { gw } = exchange
+  const inForce = (): readonly CompiledIssuer[] => live.compiled.authentication.issuers
+  const vouch = issuers.length === 0 ? undefined : () => gw.issuers.vouch(cluster.name, inForce, token)
+  const verdict = gw.tokens.review(query, reviewCall(gw, live, 'token-review', exchange.charge), vouch)
+  if (!(verdict instanceof Promise) && verdict.kind === 'authenticated' && blocked === 'trial') trialPassed(exchange)
   return verdict instanceof Promise
     ? verdict.then((late) => {
         // Count once per review: a client that keeps sending an expired token is not guessing.
@@ -217,7 +221,8 @@ function identityOf(
   if (known !== undefined) return known
   const hashes = tokenHashes(token)
   if (hashes[0] !== undefined) gw.failures?.acceptedToken(hashes[0])
-  const fresh = authenticated(withAuthenticatedGroup(verdict.user), 'token', hashes)
+  const origin = verdict.origin ?? BY_CLUSTER
+  const fresh = from(authenticated(withAuthenticatedGroup(verdict.user), 'token', hashes), origin)
   identities.set(verdict, fresh)
   return fresh
 }
@@ -231,56 +236,4 @@ function anonymousIn(cluster: CompiledCluster): Authenticated | Refusal {
   const fresh = authenticated(ANONYMOUS, 'anonymous')
   anonymous.set(cluster, fresh)
   return fresh
-}
-
-// An address with too many failed credentials is blocked unless it presents a valid one. Other users behind the same address are not locked
-// out: a valid client certificate, a token seen before on the connection, or one accepted lately by any thread is checked as
-// usual. A few tokens that are new to the gateway are still reviewed, so that a client that starts behind this address, such as a
-// controller
-// with a fresh token, gets in.
-
-/** For requests without a credential, or with one that is certain to be wrong. @returns undefined = not blocked */
-function refuseBlocked(exchange: Exchange): Refusal | undefined {
-  const blockedMs = blockedFor(exchange)
-  return blockedMs === 0 ? undefined : refuseFor(exchange, blockedMs)
-}
-
-/** For requests with a token. @returns undefined = not blocked; 'trial' = may try, taking a slot that is returned when the token is accepted */
-function refuseBlockedToken(exchange: Exchange, query: TokenQuery): Refusal | 'trial' | undefined {
-  const blockedMs = blockedFor(exchange)
-  if (blockedMs === 0) return undefined
-  const { gw, peer, monotonicMs } = exchange
-  const hash = tokenHashes(query.token)[0]
-  if (hash !== undefined && gw.failures?.isKnownToken(hash) === true) return undefined
-  switch (gw.tokens.foresee(query)) {
-    case 'authenticated':
-    case 'running':
-      return undefined
-    case 'rejected':
-      // A client that keeps sending this token must not use up another client's slot.
-      return refuseFor(exchange, blockedMs)
-    case 'unknown': {
-      const { source } = peer.addressCharge
-      const isLookedAt = gw.budgets.unknownTokens.spend('', source, monotonicMs)
-      return isLookedAt ? 'trial' : refuseFor(exchange, blockedMs)
-    }
-  }
-}
-
-function trialPassed({ gw, peer }: Exchange): void {
-  gw.budgets.unknownTokens.giveBack('', peer.addressCharge.source)
-}
-
-function blockedFor({ gw, peer, monotonicMs }: Exchange): number {
-  return gw.failures?.blockedMs(peer.addressCharge.source, monotonicMs) ?? 0
-}
-
-function refuseFor({ gw, peer }: Exchange, blockedMs: number): Refusal {
-  const { source } = peer.addressCharge
-  const seconds = retryAfterBlock(blockedMs, gw.random())
-  gw.events.limited('authentication-failures', false)
-  return refuse('too-many-failures', blockedAddressMessage(source, seconds, Math.ceil(blockedMs / 1000)), {
-    retryAfterSeconds: seconds,
-    rule: 'authentication-failures',
-  })
 }

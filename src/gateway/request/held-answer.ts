@@ -34,9 +34,9 @@ export function heldBytes(): number {
 }
 
 /**
- * Holds the response to a read, from its head on; undefined = passed on as it arrives. Held are those that declare a short length, and
- * objects or lists as kube-apiserver writes them, which above 4 KiB declare none, yet arrive in one go. Never held is what may run
- * for long (a log, a proxied request): its backend, not the endpoint, decides when it goes on and whether it ends well.
+ * Holds the response to a read, from its head on; undefined = passed on as it arrives. Responses are held if they declare a short
+ * length, or are objects or lists from kube-apiserver, which above 4 KiB declare no length but arrive at once. Responses that may run for long (a log,
+ * a proxied request) are never held: their backend, not the endpoint, decides when they continue and whether they end well.
  * @param nowMs monotonic
  */
 export function holdAnswer(

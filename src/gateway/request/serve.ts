@@ -15,9 +15,14 @@ import { clientClassOf } from '../core/policy/client-class.ts'
 import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
+import { sessionKind } from '../core/request/session-request.ts'
+import type { LiveCluster } from '../state/clusters.ts'
+import { refuseEndedGrant, withGrants } from './access-grants.ts'
 import { admit, recheck, resumeAdmission } from './admit.ts'
 import { authenticate } from './authenticate.ts'
-import type { Asked, Decision, Filters, Recheck, Requested } from './exchange/decision.ts'
+import { endSessions } from './backchannel-logout.ts'
+import { refuseEndedSession } from './ended-session.ts'
+import type { Asked, Decision, Filters, HandOver, Permit, Recheck, Requested } from './exchange/decision.ts'
 import { Exchange } from './exchange/exchange.ts'
 import type { Gateway } from './exchange/gateway.ts'
 import type { Authenticated } from './exchange/identity.ts'
@@ -25,7 +30,9 @@ import { refuseCancelled } from './exchange/refuse-cancelled.ts'
 import { respond } from './exchange/respond.ts'
 import { takeShare, takeUnknownShare } from './exchange/running-share.ts'
 import { forward } from './forward.ts'
+import { refuseNotHandedOver, servedInMember } from './hand-over.ts'
 import { impersonate } from './impersonation.ts'
+import { listClusters } from './list-clusters.ts'
 import { lookup } from './lookup.ts'
 import { upgrade } from './upgrade.ts'
 
@@ -72,6 +79,7 @@ function serve(exchange: Exchange, filters: Filters): Served {
   }
 
   const live = lookup(exchange)
+  if (live === 'list' || live === 'logout') return serveHere(exchange, live)
   if ('refused' in live) return live
   const cluster = live.compiled
   record.cluster = cluster.name
@@ -83,7 +91,7 @@ function serve(exchange: Exchange, filters: Filters): Served {
   describe(record, info)
   gw.events.requestStarted(record)
 
-  const asked: Asked = { filters, live, cluster, info, requester: undefined }
+  const asked: Asked = { filters, live, cluster, info, requester: undefined, cameBy: undefined }
   const requester = authenticate(exchange, live, cluster)
   if (requester instanceof Promise) {
     const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
@@ -92,9 +100,34 @@ function serve(exchange: Exchange, filters: Filters): Served {
   return 'refused' in requester ? requester : serveRequester(exchange, asked, requester)
 }
 
+/** For no cluster: answered here. */
+function serveHere(exchange: Exchange, what: 'list' | 'logout'): Served {
+  const { record, gw } = exchange
+  const info = readRequestInfo(record.method, exchange.target)
+  if ('refused' in info) return info
+  describe(record, info)
+  gw.events.requestStarted(record)
+  const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
+  if (refusal !== undefined) return refusal
+  if (what === 'logout') return settleLate(exchange, endSessions(exchange))
+  const listed = listClusters(exchange, (requester, cluster) => {
+    const overfull = charge(exchange, requester, cluster)
+    identify(record, requester, requester)
+    gw.events.requestIdentified(record)
+    return takeUnknownShare(exchange, info) ?? overfull
+  })
+  return listed instanceof Promise ? settleLate(exchange, listed) : listed
+}
+
+function settleLate(exchange: Exchange, served: Promise<Refusal | undefined>): undefined {
+  served.then((late) => settle(exchange, late)).catch((error: unknown) => onBug(exchange, error))
+}
+
 /** Part two: the user that the request runs as. */
-function serveRequester(exchange: Exchange, asked: Asked, requester: Authenticated): Served {
+function serveRequester(exchange: Exchange, asked: Asked, sender: Authenticated): Served {
   const { live, cluster, info } = asked
+  const requester = withGrants(exchange, cluster, sender)
+  if ('refused' in requester) return requester
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
   const overfull = charge(exchange, requester, cluster)
@@ -102,12 +135,19 @@ function serveRequester(exchange: Exchange, asked: Asked, requester: Authenticat
   identify(exchange.record, requester, requester)
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked
+  const ended = refuseEndedSession(exchange.gw, requester)
+  if (ended !== undefined) return ended
+  const seen = exchange.gw.identities.see(sender, cluster.name, exchange.nowMs)
+  if (seen !== undefined && exchange.longRunning) {
+    seen.open++
+    exchange.seen = seen
+  }
   const cancelled = refuseCancelled(exchange)
   if (cancelled !== undefined) return cancelled
   const exceeded = takeShare(exchange, live, info, requester)
   if (exceeded !== undefined) return exceeded
   if (overfull !== undefined) return overfull
-  const requested: Requested = { filters: asked.filters, live, cluster, info, requester }
+  const requested: Requested = { filters: asked.filters, live, cluster, info, requester, cameBy: undefined }
   const caller = impersonate(exchange, live, requester)
   if (caller instanceof Promise) return goOnLater(exchange, requested, caller, serveCaller)
   return 'refused' in caller ? caller : serveCaller(exchange, requested, caller)
@@ -115,7 +155,7 @@ function serveRequester(exchange: Exchange, asked: Asked, requester: Authenticat
 
 /** Part three: whether it is served. */
 function serveCaller(exchange: Exchange, requested: Requested, caller: Authenticated): Served {
-  const { live, cluster, info, requester } = requested
+  const { live, cluster, info, requester, cameBy } = requested
   const { peer, record } = exchange
   identify(record, requester, caller)
   if (record.trace !== undefined) record.trace.identifiedMs = exchange.gw.clock.monotonic()
@@ -143,6 +183,7 @@ function serveCaller(exchange: Exchange, requested: Requested, caller: Authentic
     info,
     requester,
     caller,
+    cameBy,
     limits: live.flows,
     policy,
     rule: matched.rule,
@@ -156,11 +197,13 @@ function serveCaller(exchange: Exchange, requested: Requested, caller: Authentic
     passed: 0,
     reserved: false,
     held: undefined,
-    warnings: NONE,
-    shadow: NONE,
+    warnings: cameBy === undefined ? NONE : cameBy.warnings,
+    shadow: cameBy === undefined ? NONE : cameBy.shadow,
     recheck: undefined,
     scaleChange: undefined,
     writeEffect: undefined,
+    tap: undefined,
+    handOver: undefined,
     deliver: undefined,
   }
   exchange.decision = decision
@@ -187,16 +230,27 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
   // Regardless of shadow mode.
   const unread = exchange.body?.unread
   if (unread !== undefined) return unread
+  if (permit.handOver !== undefined) return handOver(exchange, permit, permit.handOver)
   if (permit.deliver !== undefined) return wait(exchange, permit, permit.deliver(permit), (refusal) => refusal)
   countForRetries(permit.live.retryBudget, exchange.monotonicMs)
   if (exchange.upgrade !== undefined) {
     upgrade(exchange, exchange.upgrade, permit)
     return undefined
   }
-  if (needsUpgrade(permit.info)) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
+  // Only a proxied request may be an ordinary one.
+  if (sessionKind(permit.info) !== undefined) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
   const { recheck: wanted } = permit
   forward(exchange, permit, wanted === undefined ? undefined : recheckLater(exchange, permit, wanted))
   return undefined
+}
+
+/** Once more from part three: a member decides about it by its own rules, for the user that the sender is there. */
+function handOver(exchange: Exchange, permit: Permit, to: HandOver): Served {
+  const requested = servedInMember(exchange, permit, to)
+  if ('refused' in requested) return requested
+  describe(exchange.record, requested.info)
+  exchange.gw.events.requestStarted(exchange.record)
+  return refuseCancelled(exchange) ?? serveCaller(exchange, requested, requested.requester)
 }
 
 function recheckLater(exchange: Exchange, decision: Decision, wanted: Recheck): () => void {
@@ -230,7 +284,7 @@ function goOnLater<Known extends Asked, Found extends object>(
 /** Resumes when the answer arrives: the decision is as of then, and a user revoked meanwhile is not served. */
 function wait<T>(
   exchange: Exchange,
-  { live, requester }: Asked,
+  { live, requester, cameBy }: Asked,
   pending: Promise<T>,
   next: (found: T) => Served,
 ): undefined {
@@ -241,17 +295,25 @@ function wait<T>(
       exchange.monotonicMs = exchange.gw.clock.monotonic()
       nextStepAt(AT.decide, exchange.monotonicMs)
       workOn(exchange.record)
-      const { revoked } = live.compiled.authentication
-      settle(exchange, (requester && refuseRevoked(revoked, requester)) ?? next(found))
+      settle(exchange, (requester && refuseSince(exchange, live, requester, cameBy)) ?? next(found))
       endStep(performance.now())
     })
     .catch((error: unknown) => onBug(exchange, error))
 }
 
-/** exec, attach and port-forward require an upgrade; a proxied request may be an ordinary one. */
-function needsUpgrade(info: RequestInfo): boolean {
-  if (!info.isResourceRequest || info.resource !== 'pods') return false
-  return info.subresource === 'exec' || info.subresource === 'attach' || info.subresource === 'portforward'
+/** The sender was revoked meanwhile, or its session has ended, or a grant whose groups it has, or the member is none any more. */
+function refuseSince(
+  exchange: Exchange,
+  live: LiveCluster,
+  requester: Authenticated,
+  cameBy: Decision | undefined,
+): Refusal | undefined {
+  return (
+    refuseRevoked(live.compiled.authentication.revoked, requester) ??
+    refuseEndedSession(exchange.gw, requester) ??
+    refuseEndedGrant(exchange, requester) ??
+    (cameBy && refuseNotHandedOver(exchange, cameBy, live.compiled.name, requester))
+  )
 }
 
 function describe(record: RequestRecord, info: RequestInfo): void {

@@ -4,11 +4,14 @@
 import type { HeaderList, Stream } from '../../kit/api/stream.ts'
 import type { ClientUpgrade } from '../../kit/api/upgrade.ts'
 import { refuse } from '../../kit/core/refusal/refusal.ts'
+import type { SessionEnd } from '../api/session-record.ts'
 import { nothingSent, watchStarted } from '../core/admission/held.ts'
 import { tryRetry } from '../core/endpoints/retry-budget.ts'
 import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
 import { headerListBytes } from '../core/request/header-list.ts'
 import { UPSTREAM_PSEUDO } from '../core/request/request-head.ts'
+import { sessionProtocol } from '../core/request/session-request.ts'
+import type { TappedSession } from '../core/request/session-tap.ts'
 import { HTTP1_MAX_LIST_BYTES } from '../io/upstream/http1.ts'
 import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upstream/upgrade-splice.ts'
 import type { Endpoint } from '../state/endpoints.ts'
@@ -49,7 +52,8 @@ function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: 
   exchange.upgrading(attempt)
   const fields = outgoingFields(exchange, permit, endpoint)
   attempt.nameSpan(fields)
-  attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, exchange.charge, attempt)
+  const { charge } = exchange
+  attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, charge, attempt, permit.tap)
   return true
 }
 
@@ -69,7 +73,7 @@ function outgoingFields({ head, record }: Exchange, permit: Permit, { authority 
   ]
 }
 
-class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
+class UpgradeAttempt extends Attempt implements SpliceEvents, TappedSession, UpstreamHalf {
   /** What the client sends is spliced or ignored. */
   readonly stream: Stream | undefined = undefined
   splice: Splice | undefined = undefined
@@ -80,12 +84,20 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
     this.#client = client
   }
 
-  onSwitched(): void {
+  onSwitched(head: HeaderList): boolean {
     const exchange = this.exchange
+    const refusal = this.permit.tap?.begin(head, this)
+    if (refusal !== undefined) {
+      this.leave()
+      respond(exchange, refusal)
+      return false
+    }
+    exchange.record.session = { protocol: sessionProtocol(head), endedBy: '', report: undefined }
     exchange.upgraded()
     this.answered(SWITCHING_PROTOCOLS)
     watchStarted(this.permit)
     exchange.gw.events.responseStarted(exchange.record)
+    return true
   }
 
   onResponse(head: HeaderList): void {
@@ -129,11 +141,23 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
     respond(exchange, refuse('upgrade-failed', upstreamFailedMessage(record.cluster)))
   }
 
-  onClosed(fromClient: number, toClient: number): void {
+  onClosed(fromClient: number, toClient: number, endedBy: SessionEnd | ''): void {
     const { record } = this.exchange
+    if (record.session !== undefined) {
+      record.session.endedBy = endedBy
+      record.session.report = this.permit.tap?.end(endedBy)
+    }
     record.requestBytes = fromClient
     record.responseBytes = toClient
     this.exchange.end()
+  }
+
+  onReady(): void {
+    this.splice?.goOn()
+  }
+
+  onBroken(): void {
+    this.exchange.abort()
   }
 
   cancel(): void {

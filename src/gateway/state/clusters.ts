@@ -3,6 +3,7 @@
 
 import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-index.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { LiveTrustIndex, type TrustIndex } from '../core/cluster/trust-index.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
 import { CallTurns } from '../core/limits/call-turns.ts'
 import { ListSizes } from '../core/list-cost/list-sizes.ts'
@@ -30,7 +31,7 @@ export interface LiveCluster {
   /** Concurrency limit of pod deletions in evaluation in the main thread. */
   readonly deletions: CallTurns
   /**
-   * Changes when servers, their CA or audiences change, and when a cluster is recreated under the name of a deleted
+   * Changes when servers, their CA, audiences or issuers change, and when a cluster is recreated under the name of a deleted
    * one: earlier answers about identities become invalid.
    */
   identityEpoch: number
@@ -57,6 +58,7 @@ export interface ClusterHandle {
 export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
   readonly #index = new LiveClusterIndex()
+  readonly #trust = new LiveTrustIndex()
   #generation = 0
   /** Unique per cluster, and per version if it differs in what verifies identities. */
   #nextEpoch = 0
@@ -68,6 +70,11 @@ export class ClusterTable {
 
   get index(): ClusterIndex {
     return this.#index
+  }
+
+  /** Which clusters accept the same credentials. */
+  get trust(): TrustIndex {
+    return this.#trust
   }
 
   /** Counts applied changes. */
@@ -166,6 +173,7 @@ export class ClusterTable {
   }
 
   #reindex(before: CompiledCluster | undefined, after: CompiledCluster | undefined): void {
+    this.#trust.replace(before, after)
     if (this.#index.replace(before, after)) return
     const all: CompiledCluster[] = []
     for (const { compiled } of this.#live.values()) all.push(compiled)
@@ -206,6 +214,7 @@ function identityDiffers(a: CompiledCluster, b: CompiledCluster): boolean {
   return (
     servers(a) !== servers(b) ||
     a.client.ca !== b.client.ca ||
-    a.authentication.audiences.join(' ') !== b.authentication.audiences.join(' ')
+    a.authentication.audiences.join(' ') !== b.authentication.audiences.join(' ') ||
+    JSON.stringify(a.authentication.issuers) !== JSON.stringify(b.authentication.issuers)
   )
 }

@@ -1,13 +1,21 @@
 // The running requests, in order to end those that would never end by themselves: watches and upgraded connections.
 
+import type { CredentialOrigin } from '../api/identity-seen.ts'
+import type { EndedSession } from '../api/token-session.ts'
 import type { CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { type Revocable, revokedPart } from '../core/cluster/revocation.ts'
+import { hasEnded } from '../core/logout/token-session.ts'
+import type { HeldGrant } from './access-grants.ts'
 
 export interface RunningRequest {
   readonly cluster: string
+  /** The cluster with members that it was sent to; '' = none. */
+  readonly federation: string
   readonly endpoint: string
   /** The user who sent it. */
-  readonly requester: Revocable | undefined
+  readonly requester: (Revocable & { readonly origin?: CredentialOrigin | undefined }) | undefined
+  /** Access grants that let it in. */
+  readonly grants: readonly HeldGrant[]
   /** Watches, logs, upgrades: requests that outlive a drain. */
   readonly longRunning: boolean
   /** Clients resume it elsewhere from where it ended. */
@@ -57,15 +65,35 @@ export class RunningRequests {
   }
 
   /**
-   * Ends all requests to a cluster from users revoked there. A watch that ends cleanly makes client-go retry
+   * Ends all requests to a cluster, or by it to one of its members, from users revoked there. A watch that ends cleanly makes client-go retry
    * and read the 401 that says why, where a reset would look like a broken gateway.
    */
   abortRevoked(cluster: string, revoked: CompiledRevocation): void {
-    const affected = this.#running.filter((request) => {
-      return (
-        request.cluster === cluster && request.requester !== undefined && revokedPart(revoked, request.requester) !== ''
-      )
+    const affected = this.#running.filter(({ cluster: served, federation, requester }) => {
+      if (served !== cluster && federation !== cluster) return false
+      return requester !== undefined && revokedPart(revoked, requester) !== ''
     })
+    for (const request of affected) request.abortCleanly()
+  }
+
+  /** Ends all requests with a token of the session that has ended. */
+  abortEnded(ended: EndedSession): void {
+    const affected = this.#running.filter(({ requester }) => {
+      const session = requester?.origin?.session
+      return session !== undefined && hasEnded(session, ended)
+    })
+    for (const request of affected) request.abortCleanly()
+  }
+
+  /** Ends all requests that were let in by an access grant that has ended. */
+  abortGranted(): void {
+    const affected = this.#running.filter(({ grants }) => grants.length > 0 && grants.some(({ ended }) => ended))
+    for (const request of affected) request.abortCleanly()
+  }
+
+  /** Ends all requests that were sent to a cluster with members, and that it would not hand over to this member any more. */
+  abortHandedOver(federation: string, handsOverTo: (member: string) => boolean): void {
+    const affected = this.#running.filter((one) => one.federation === federation && !handsOverTo(one.cluster))
     for (const request of affected) request.abortCleanly()
   }
 

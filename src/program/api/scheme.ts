@@ -1,5 +1,6 @@
 // Every kind that Portcullis serves or reads, one row each.
 
+import { ENDED_SESSIONS } from '../../gateway/api/ended-session-kind.ts'
 import { REVOKED_CREDENTIALS } from '../../gateway/api/revoked-credential-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { EVENTS } from '../../kube/api/kinds/event-kind.ts'
@@ -20,7 +21,9 @@ export const KEPT_KINDS: readonly ResourceKind[] = SUBJECT_KINDS.filter((kind) =
 export const SCHEME: readonly ResourceKind[] = [
   UPSTREAM_CLUSTERS,
   REVOKED_CREDENTIALS,
+  ENDED_SESSIONS,
   ...SUBJECT_KINDS,
+  ...SUBJECTS.flatMap(({ embeddedKinds }) => embeddedKinds ?? []),
   NAMESPACES,
   SECRETS,
   EVENTS,
@@ -28,4 +31,7 @@ export const SCHEME: readonly ResourceKind[] = [
 ]
 
 /** Kinds that a Kubernetes cluster does not have by itself. */
-export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, ...SUBJECT_KINDS]
+export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, ENDED_SESSIONS, ...SUBJECT_KINDS]
+
+/** Those of them that users write. EndedSessions are written by gateways. */
+export const USER_WRITTEN_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, ...SUBJECT_KINDS]

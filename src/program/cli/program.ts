@@ -3,13 +3,17 @@
 
 import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
 import { addControl } from '../../apiserver/cli/program.ts'
-import { collect, forControlPlane } from '../../cli/command/flags.ts'
-import type { CommandContext, Terminal } from '../../cli/command/output.ts'
+import { collect, forChanges, forControlPlane } from '../../cli/command/flags.ts'
+import { type CommandContext, NO_TERMINAL, type Terminal } from '../../cli/command/output.ts'
 import { addImport } from '../../cli/import/program.ts'
 import { addInside } from '../../cli/inside/program.ts'
 import { addReplay } from '../../cli/replay/program.ts'
+import { addSessions } from '../../insight/cli/sessions/program.ts'
 import { addTap } from '../../insight/cli/tap/program.ts'
 import { addTop } from '../../insight/cli/top/program.ts'
+import { addLogin } from '../../login/cli/program.ts'
+import { execUser } from '../../login/core/exec-user.ts'
+import { DEFAULT_REDIRECT, type LoginFlags } from '../../login/core/login-spec.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
 
 /** A setting of the gateway as a flag. */
@@ -91,13 +95,15 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addInspection(program, context)
   addReplay(program, context)
   addCredentials(program, context)
+  addLogin(program, context)
   addTop(program, context)
+  addSessions(program, context)
   addRevoke(program, context)
   for (const { addCommands } of SUBJECTS) addCommands?.(program, context)
   addInside(program, context)
   addTap(program, context)
   addImport(program, context)
-  addControl(program, context, async () => (await import('../api/scheme.ts')).CUSTOM_KINDS)
+  addControl(program, context, async () => (await import('../api/scheme.ts')).USER_WRITTEN_KINDS)
   if (context.demo !== undefined) addDemo(program, context.demo, context)
   addCompletion(program, context)
   return program
@@ -141,22 +147,32 @@ function helpOf(
   return 0
 }
 
-function addRevoke(program: Command, { out, err, now, done }: Context): void {
-  forControlPlane(program.command('revoke'))
-    .description('refuse a certificate, a token or a user from now on, and abort its running requests')
-    .argument('[cluster]', 'metadata.name of the UpstreamCluster')
-    .option('--all', 'in every cluster', false)
+function addRevoke(program: Command, { out, err, now, done, terminal = NO_TERMINAL }: Context): void {
+  forChanges(program.command('revoke'))
+    .description('refuse a certificate, a token or a user from now on, and abort its requests in flight')
     .option('--user <user>', 'user name')
     .option('--certificate <file>', 'client certificate (PEM), or a kubeconfig: its current user')
     .option('--token-file <file>', 'bearer token, or a kubeconfig: its current user')
-    .option('--reason <text>', 'kept with the revocation')
+    .option('--reason <text>', 'kept with the revocation; with --undo: only what was revoked for this reason')
+    .option('--undo', 'take the revocation back', false)
     .option('--timeout <duration>', 'how long to wait until it is in force everywhere', '30s')
-    .action(async (cluster, { certificate, ...options }) => {
-      const optional = {
-        ...(cluster === undefined ? {} : { cluster }),
-        ...(certificate && { certificateFile: certificate }),
+    .action(async (clusters, { certificate, yes, dryRun, waveSize, output, except, selector, ...options }) => {
+      const given = { ...options, ...(certificate && { certificateFile: certificate }), now, out, err }
+      const [cluster] = clusters
+      const { onlyCluster } = await import('../../cli/client/chosen-clusters.ts')
+      const one = onlyCluster({ ...options, clusters, except, ...(selector !== undefined && { selector }) })
+      // --all of a script has always gone on without a question; taking it back shows what was revoked why.
+      const everywhere =
+        options.all && !options.undo && clusters.length === 0 && selector === undefined && except.length === 0
+      const asks = yes || dryRun || waveSize !== undefined || output !== undefined
+      const none = cluster === undefined && selector === undefined && !options.all
+      if (none || (!dryRun && one !== undefined) || (everywhere && !asks)) {
+        const optional = cluster === undefined ? {} : { cluster }
+        return done((await import('../../cli/revoke.ts')).revoke({ ...given, ...optional }))
       }
-      return done((await import('../../cli/revoke.ts')).revoke({ ...options, ...optional, now, out, err }))
+      const chosen = { clusters, except, ...(selector !== undefined && { selector }) }
+      const how = { yes, dryRun, ask: terminal.ask, ...(waveSize && { waveSize }), ...(output && { output }) }
+      return done((await import('../../cli/revoke-many.ts')).revokeMany({ ...given, ...chosen, ...how }))
     })
 }
 
@@ -178,7 +194,7 @@ function addServe(program: Command, settings: readonly FlagSetting[], { serve: r
 function addCompletion(program: Command, { out, done }: Context): void {
   program
     .command('completion')
-    .description('the completion script of a shell: source <(portcullis completion bash)')
+    .description('print the completion script of a shell: source <(portcullis completion bash)')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
     .action(async (shell) => done((await import('../../cli/completion/command.ts')).completionScript(shell, out)))
 }
@@ -186,7 +202,7 @@ function addCompletion(program: Command, { out, done }: Context): void {
 function addVersion(program: Command, { out, done }: Context): void {
   program
     .command('version')
-    .description('version, commit and build, and the Node that runs it')
+    .description('print version, commit, build and the Node that runs it')
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .action(async ({ output }) => done((await import('../../cli/version.ts')).version({ output, out })))
 }
@@ -194,9 +210,9 @@ function addVersion(program: Command, { out, done }: Context): void {
 function addProbe(program: Command, { out, err, now, done }: Context): void {
   program
     .command('probe')
-    .description('whether a gateway is ready: what its health endpoint says, and exit code 0 or 1')
+    .description('check whether a gateway is ready: print the answer of its health endpoint, and exit with 0 or 1')
     .argument('[url]', 'health endpoint', 'http://127.0.0.1:9090/readyz')
-    .option('--wait <duration>', 'ask again until it is ready; default: once')
+    .option('--wait <duration>', 'retry until it is ready; default: try once')
     .option('--timeout <duration>', 'for one answer', '5s')
     .option('--ca-file <file>', 'CA of the certificate, PEM')
     .option('--insecure-skip-tls-verify', 'accept any certificate', false)
@@ -216,11 +232,11 @@ function addInspection(program: Command, { input, out, err, now, done }: Context
       done((await import('../../cli/check.ts')).check({ dir, output, secrets, out })),
     )
   forControlPlane(program.command('explain'))
-    .description('what the gateway would do with a request, or with every line of an access log')
+    .description('show what the gateway would do with a request, or with every line of an access log')
     .argument('[method]', 'HTTP method')
     .argument('[target]', 'request target, such as /api/v1/pods')
     .option('--config-dir <dir>', 'directory of UpstreamCluster files; default: the API server that holds them')
-    .option('--host <host>', 'host name that the client asks for')
+    .option('--host <host>', 'host name that the client requests')
     .option('--user <user>', 'user name')
     .option('--group <group>', 'group of the user; may be repeated', collect, [])
     .option('--user-agent <agent>', 'User-Agent of the client')
@@ -253,36 +269,52 @@ function addInspection(program: Command, { input, out, err, now, done }: Context
     })
 }
 
-function addCredentials(program: Command, { out, err, done }: Context): void {
+function addCredentials(program: Command, { out, err, now, done }: Context): void {
   forControlPlane(program.command('kubeconfig'))
     .description('print a kubeconfig that points at the gateway')
-    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
+    .argument('[cluster]', 'metadata.name of the UpstreamCluster')
+    .option('--all', 'a context for every cluster', false)
     .option('--config-dir <dir>', 'directory of UpstreamCluster files; default: the API server that holds them')
     .option('--server <url>', 'how clients reach the gateway; default: the host name of the cluster, port 8443')
     .option('--path', 'address the cluster by /clusters/NAME')
     .option('--user-cert <file>', 'client certificate, PEM')
     .option('--user-key <file>', 'its private key, PEM')
     .option('--token-file <file>', 'bearer token')
+    .option('--login-issuer <url>', 'users log in at this OpenID provider: the kubeconfig has no credential in it')
+    .option('--login-client-id <id>', 'ID of the client there')
+    .option('--login-client-secret <secret>', 'of a client that has one')
+    .option('--login-scope <scope>', 'as --scope of portcullis login; may be repeated', collect, [])
+    .option('--login-auth-param <name=value>', 'as --auth-param of portcullis login; may be repeated', collect, [])
+    .option('--login-redirect-url <url>', 'as --redirect-url of portcullis login', DEFAULT_REDIRECT)
+    .option('--login-issuer-ca-file <file>', "CA of the provider's certificate, where users have it")
+    .option('--login-command <program>', 'what clients run to log in', 'portcullis')
     .option('--ca-file <file>', "CA of the gateway's serving certificate, PEM")
-    .action(async (cluster, { userCert, userKey, ...options }) =>
-      done(
+    .action(async (cluster, { all, userCert, userKey, loginIssuer, loginCommand, ...options }, command) => {
+      if (all === (cluster !== undefined)) command.error('error: give CLUSTER, or --all', { exitCode: 1 })
+      const flags = loginIssuer === undefined ? undefined : loginFlags(loginIssuer, options)
+      const user = flags && {
+        execUser: execUser(flags, loginCommand),
+        ownToken: async () => (await import('../../login/cli/login.ts')).ownIdToken(flags, { err, now }),
+      }
+      return done(
         (await import('../../cli/kubeconfig.ts')).kubeconfig({
           ...options,
-          cluster,
+          ...user,
+          ...(cluster === undefined ? {} : { cluster }),
           ...(userCert === undefined ? {} : { userCertFile: userCert }),
           ...(userKey === undefined ? {} : { userKeyFile: userKey }),
           out,
           err,
         }),
-      ),
-    )
-  const certs = program.command('certs').description('make the certificates of a gateway and its clients')
+      )
+    })
+  const certs = program.command('certs').description('create certificates for a gateway and its clients')
   certs
     .command('init')
-    .description('a CA and the serving certificate of the gateway')
+    .description('create a CA and the serving certificate of the gateway')
     .requiredOption('--dir <dir>', 'where the files go')
     .option('--host <host>', 'host name or address of the gateway; may be repeated', collect, [])
-    .option('--force', 'overwrite what is there', false)
+    .option('--force', 'overwrite existing files', false)
     .action(async ({ host: hosts, ...options }) =>
       done((await import('../../cli/certs.ts')).certsInit({ ...options, hosts, out, err })),
     )
@@ -295,20 +327,43 @@ function addCredentials(program: Command, { out, err, done }: Context): void {
     .option('--uid <uid>', 'UID of the user')
     .option('--name <name>', 'name of the files; default: the user')
     .option('--days <days>', 'validity', Number)
-    .option('--force', 'overwrite what is there', false)
+    .option('--force', 'overwrite existing files', false)
     .action(async ({ group: groups, ...options }) =>
       done((await import('../../cli/certs.ts')).certsClient({ ...options, groups, out, err })),
     )
 }
 
+function loginFlags(
+  issuer: string,
+  options: {
+    loginClientId?: string
+    loginClientSecret?: string
+    loginScope: string[]
+    loginAuthParam: string[]
+    loginRedirectUrl: string
+    loginIssuerCaFile?: string
+  },
+): LoginFlags {
+  const { loginClientId: clientId = '', loginClientSecret: clientSecret = '', loginScope: scope } = options
+  return {
+    issuer,
+    clientId,
+    clientSecret,
+    scope,
+    authParam: options.loginAuthParam,
+    redirectUrl: options.loginRedirectUrl,
+    issuerCaFile: options.loginIssuerCaFile ?? '',
+  }
+}
+
 function addDemo(program: Command, demo: NonNullable<ProgramDeps['demo']>, { done }: Context): void {
   program
     .command('demo')
-    .description('a gateway in front of two small clusters in this process, with things to try')
-    .option('--real', 'in front of real kube-apiservers (built on first use; needs Go)', false)
+    .description('run a gateway in front of two small clusters in this process, with things to try')
+    .option('--real', 'use real kube-apiservers (built on first use; needs Go)', false)
     .option('--listen <host:port>', 'address of the gateway', '127.0.0.1:8443')
     .option('--admin-listen <host:port>', 'address of its admin listener', '127.0.0.1:9090')
     .option('--control-listen <host:port>', 'address of its own API server', '127.0.0.1:9443')
-    .option('--dir <dir>', 'where its files go; removed first', '.portcullis/demo')
+    .option('--dir <dir>', 'directory for its files; deleted first', '.portcullis/demo')
     .action((options) => done(demo(options)))
 }

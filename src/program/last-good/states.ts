@@ -17,7 +17,7 @@ import type { Check } from '../../process/api/check.ts'
 import type { Config } from '../../process/config/config.ts'
 
 /** What is stored; name of the file, and of its metrics' label. */
-type LastGoodName = 'objects' | 'protectors' | 'scale' | 'replicas'
+type LastGoodName = 'objects' | 'protectors' | 'scale' | 'logouts' | 'replicas'
 
 /** Total time that a start waits for all its sources before it uses stored states: it must serve within 5 s. */
 const WAIT_MS = 2_000
@@ -30,6 +30,7 @@ const CONSEQUENCES: Readonly<Record<LastGoodName, string>> = {
   objects: 'clusters are served as they were; changes come into force when the API server answers again',
   protectors: 'deletions of protected pods follow the failurePolicy of their cluster until the core cluster answers',
   scale: 'scale-up guards and ScaleDownPolicies are those of before',
+  logouts: 'logouts that other replicas are told of end sessions here when the API server answers again',
   replicas: 'this replica keeps to its part of the shared limits until Redis answers',
 }
 

@@ -3,7 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../gateway/metrics/descriptors.ts'
 import type { ExposeMetrics } from '../../gateway/metrics/exposition.ts'
-import { exposeClusters, exposeServers, exposeThreads } from '../../gateway/metrics/main-thread-series.ts'
+import {
+  exposeClusters,
+  exposeIssuers,
+  exposeServers,
+  exposeThreads,
+} from '../../gateway/metrics/main-thread-series.ts'
 import { advertisedAddress } from '../../insight/app/admin/known-replicas.ts'
 import { followWebhookKubeconfig } from '../../insight/app/audit/outputs.ts'
 import { followAuditPolicy } from '../../insight/app/audit/policy-file.ts'
@@ -13,6 +18,7 @@ import { type Component, Components, Started } from '../../process/components/co
 import { reportStalls } from '../../process/stalls/report-stalls.ts'
 import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startStatuses } from '../statuses/statuses.ts'
+import { startLogouts } from '../wiring/logouts.ts'
 import type { GatewayParts } from './build-parts.ts'
 import { describeState } from './describe.ts'
 import { Lifecycle } from './lifecycle.ts'
@@ -36,12 +42,15 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
     const [adminPort, healthPort] = [admin.running?.port ?? 0, health.running?.port ?? 0]
     return { admin: adminPort, health: healthPort, control: plane.port, webhook: subjects.webhookPort }
   }
-  const known = () => {
+  const logouts = new Started('logouts', () => startLogouts(parts))
+  const known = async () => {
     const withinMs = lastGood.serves ? KNOWN_WITHIN_AWAY_MS : KNOWN_WITHIN_MS
-    return subjects.known(withinMs)
+    const untilMs = parts.clock.monotonic() + withinMs
+    await subjects.known(withinMs)
+    while (logouts.running?.known === false && parts.clock.monotonic() < untilMs) await sleep(IN_FORCE_LOOK_MS)
   }
   const ports = new ProxyPorts(parts, known, open)
-  components.add(...listComponents(parts, components, life, listeners, ports))
+  components.add(...listComponents(parts, components, life, listeners, logouts, ports))
   return async () => {
     await life.start()
     const { admin: adminPort, health: healthPort, control: controlPort, webhook: webhookPort } = open()
@@ -66,9 +75,10 @@ function listComponents(
   components: Components,
   life: Lifecycle,
   { admin, health, dashboard, logLevels }: ReturnType<typeof createListeners>,
+  logouts: Component,
   ports: ProxyPorts,
 ): readonly (Component | undefined)[] {
-  const { config, plane, log, outputs, clusters, clock, metrics, pool, rights, servers } = parts
+  const { config, plane, log, outputs, clusters, clock, metrics, pool, rights, servers, issuers } = parts
   const { auditWebhook } = outputs
   const loops = new DependencyLoops(config, log)
   return [
@@ -100,12 +110,14 @@ function listComponents(
     objectSource(parts, loops),
     dashboard,
     ...parts.subjects.list,
+    logouts,
     ports,
     { name: 'shutdown', checks: () => life.checks() },
     // Releases its Leases early, so that other replicas take over soon.
     new Started('statuses', () => startStatuses(parts, advertisedAddress(config, admin.running?.port ?? 0))),
     { name: 'rights', stop: () => rights.stop() },
     { name: 'servers', exposeMetrics: (into) => exposeServers(into, servers.all()), stop: () => servers.stop() },
+    { name: 'issuers', exposeMetrics: (into) => exposeIssuers(into, issuers.all()), stop: () => issuers.stop() },
     { name: 'probes', stop: () => parts.probes.stop() },
     new Started('stalls', () => {
       const { stallThresholdMs: thresholdMs } = config

@@ -41,6 +41,7 @@ export function createListeners(parts: GatewayParts, components: Components, des
   const dashboard = new Dashboard({
     ...parts,
     protection: parts.subjects.podProtection,
+    readCache: parts.subjects.readCache,
     switchedHere: (cluster) => plane.switchedHere?.(cluster),
     replicas,
     certificates,

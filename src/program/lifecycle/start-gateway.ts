@@ -1,6 +1,6 @@
 // Starts a gateway from its settings, once everything that can be wrong with them has been checked.
 
-import { type FileLock, lockStore } from '../../apiserver/io/store/lock.ts'
+import { lockStore } from '../../apiserver/io/store/lock.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { readRedisCredentials } from '../../gateway/io/redis/credentials.ts'
 import { adminFiles } from '../../insight/app/admin/admin-port.ts'
@@ -8,6 +8,7 @@ import { readAuditPolicyFile } from '../../insight/app/audit/policy-file.ts'
 import { WebhookKubeconfig } from '../../insight/io/audit-webhook/webhook-kubeconfig.ts'
 import { readOtlpFiles } from '../../insight/io/traces/otlp-files.ts'
 import { type Logger, SILENT } from '../../kit/api/ports.ts'
+import type { FileLock } from '../../kit/io/locks/file-lock.ts'
 import { type LineWriter, openLineWriter } from '../../kit/io/logs/line-writer.ts'
 import { createLogger } from '../../kit/io/logs/log.ts'
 import { RecentLines } from '../../kit/io/logs/recent-lines.ts'

@@ -117,6 +117,7 @@ const MEASURED = {
   maxRequestsInflight: 4096,
   maxWatches: 50_000,
   maxBufferedBytes: 256 * 1024 * 1024,
+  maxFollowedBytes: 0,
   logs: 2,
   auditBodies: false,
   auditWebhook: false,

@@ -64,7 +64,7 @@ export function planMemory(config: Config, granted: GrantedByMachine = grantedBy
     limitBytes,
     limitFrom,
     lowered,
-    heap: threadHeap(fitted),
+    heap: threadHeap(fitted, maxFollowedBytes),
   }
 }
 
@@ -98,6 +98,7 @@ function settingsOf(config: Config): MemorySettings {
     maxRequestsInflight,
     maxWatches,
     maxBufferedBytes,
+    maxFollowedBytes,
     maxControlConnections,
     top,
     source,
@@ -110,6 +111,7 @@ function settingsOf(config: Config): MemorySettings {
     maxRequestsInflight,
     maxWatches,
     maxBufferedBytes,
+    maxFollowedBytes,
     logs: 1 + Number(config.accessLog) + Number(audit),
     auditBodies: config.auditPolicyFile !== '',
     auditWebhook: config.auditWebhookConfigFile !== '',

@@ -1,14 +1,16 @@
 // The embedded API server's OpenID provider, from its settings: keys, tokens, and counts of both.
 
 import { readFileSync } from 'node:fs'
-import { createIdTokens, exposeOidc, type IdTokens, type OidcCounts } from '../../apiserver/io/oidc/id-tokens.ts'
-import { IssuerKeys } from '../../apiserver/io/oidc/issuer-keys.ts'
+import { exposeOidc, type OidcCounts } from '../../apiserver/io/oidc/oidc-metrics.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
+import type { IssuerRules } from '../../pki/core/id-tokens/issuer-rules.ts'
 import { certificateTimes } from '../../pki/io/certificate-validity.ts'
+import { createIdTokens, type IdTokens } from '../../pki/io/id-tokens/id-tokens.ts'
+import { IssuerKeys } from '../../pki/io/id-tokens/issuer-keys.ts'
 import type { ControlOidcConfig } from '../../process/config/control-oidc.ts'
 
 export interface ControlOidc {
@@ -26,7 +28,7 @@ export function createControlOidc(config: ControlOidcConfig, log: Logger): Contr
   const counts = { tokens: tokensBy, fetched: 0, notFetched: 0, fetchedAtMs: 0 } satisfies OidcCounts
   const keys = new IssuerKeys({
     issuer,
-    caFile,
+    ca: () => (caFile === '' ? undefined : readFileSync(caFile)),
     log,
     monotonic: () => systemClock.monotonic(),
     onFetched(succeeded) {
@@ -36,21 +38,33 @@ export function createControlOidc(config: ControlOidcConfig, log: Logger): Contr
     },
   })
   const tokens = createIdTokens({
-    claims: {
-      issuer,
-      clientId: config.controlOidcClientId,
-      usernameClaim: config.controlOidcUsernameClaim,
-      usernamePrefix: config.controlOidcUsernamePrefix,
-      groupsClaim: config.controlOidcGroupsClaim,
-      groupsPrefix: config.controlOidcGroupsPrefix,
-      requiredClaims: requiredClaims(config.controlOidcRequiredClaims),
-    },
+    rules: controlOidcRules(config),
     algs,
     keys,
     log,
     onToken: (result) => void tokensBy.set(result, (tokensBy.get(result) ?? 0) + 1),
   })
   return { tokens, keys, exposeMetrics: (into) => exposeOidc(into, counts) }
+}
+
+/** As kube-apiserver makes an AuthenticationConfiguration of its --oidc-* flags. */
+export function controlOidcRules(config: ControlOidcConfig): IssuerRules {
+  const { controlOidcGroupsClaim: groups } = config
+  return {
+    issuer: config.controlOidcIssuerUrl,
+    audiences: [config.controlOidcClientId],
+    username: { claim: config.controlOidcUsernameClaim, prefix: usernamePrefix(config) },
+    groups: groups === '' ? undefined : { claim: groups, prefix: config.controlOidcGroupsPrefix },
+    uidClaim: '',
+    requiredClaims: requiredClaims(config.controlOidcRequiredClaims),
+  }
+}
+
+function usernamePrefix(config: ControlOidcConfig): string {
+  const { controlOidcUsernamePrefix: prefix, controlOidcUsernameClaim: claim, controlOidcIssuerUrl: issuer } = config
+  if (prefix === '-') return ''
+  if (prefix !== '') return prefix
+  return claim === 'email' ? '' : `${issuer}#`
 }
 
 /** Each `CLAIM=VALUE`; the value may contain `=`. */

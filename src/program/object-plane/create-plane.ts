@@ -1,9 +1,9 @@
 // The object plane selected by the settings.
 
-import type { FileLock } from '../../apiserver/io/store/lock.ts'
 import type { ResourceSource } from '../../gateway/api/resource-source.ts'
 import { createFilesSource } from '../../gateway/io/sources/files/source.ts'
 import type { Logger } from '../../kit/api/ports.ts'
+import type { FileLock } from '../../kit/io/locks/file-lock.ts'
 import type { LineWriter } from '../../kit/io/logs/line-writer.ts'
 import type { KubeCallEvents } from '../../kube/io/client-events.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'

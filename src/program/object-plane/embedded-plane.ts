@@ -8,7 +8,6 @@ import { type RevocationCheck, RevokedCredentials } from '../../apiserver/access
 import type { ObjectStore } from '../../apiserver/api/object-store.ts'
 import type { CountLimited } from '../../apiserver/http/port-memory.ts'
 import { openKeyedStore } from '../../apiserver/io/store/keyed-store.ts'
-import type { FileLock } from '../../apiserver/io/store/lock.ts'
 import { createInProcessClient } from '../../apiserver/registry/in-process-client.ts'
 import { Registry } from '../../apiserver/registry/registry.ts'
 import { selfReviews } from '../../apiserver/self-reviews.ts'
@@ -23,6 +22,7 @@ import type { AdminLogin } from '../../insight/app/access/admin-access.ts'
 import { embeddedLogin } from '../../insight/app/access/objects-login.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import type { FileLock } from '../../kit/io/locks/file-lock.ts'
 import type { LineWriter } from '../../kit/io/logs/line-writer.ts'
 import { VERSION } from '../../kit/io/program/build.ts'
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
@@ -40,7 +40,7 @@ import type { Config } from '../../process/config/config.ts'
 import { type ControlOidc, createControlOidc } from './control-oidc.ts'
 import { ControlPort } from './control-port.ts'
 import type { ObjectPlane } from './object-plane.ts'
-import { kindsOf, sourceOptions } from './plane-options.ts'
+import { kindRoles, kindsOf, sourceOptions } from './plane-options.ts'
 
 export class EmbeddedPlane implements ObjectPlane {
   readonly name = 'objects'
@@ -79,7 +79,7 @@ export class EmbeddedPlane implements ObjectPlane {
     // After the write: a watch that ends must not receive its event.
     const revoked = readRevoked(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
     this.revoked = revoked.check
-    const bindings = roleBindings(config.controlAdmins, config.controlViewers)
+    const bindings = roleBindings(config.controlAdmins, config.controlViewers, kindRoles(config))
     const authenticate = createAuthenticator({
       clientCA: () => this.#control.pki.caPem,
       tokens: createTokenVerifier(tokenKey),

@@ -3,6 +3,7 @@
 import type { CountLimited } from '../../apiserver/http/port-memory.ts'
 import { createWebhookHandler } from '../../apiserver/webhooks/webhook.ts'
 import { createWebhookAuthenticator } from '../../apiserver/webhooks/webhook-callers.ts'
+import { ENDED_SESSIONS } from '../../gateway/api/ended-session-kind.ts'
 import type { ResourceSource, SourceChange } from '../../gateway/api/resource-source.ts'
 import type { UpstreamCluster } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
@@ -106,11 +107,18 @@ export class KubernetesPlane implements ObjectPlane {
     })
     const of = objectsOf(this.server, context)
     const waitMs = (): number => lastGood.waitMs
-    this.client = keepFollowed({
+    const scaling = keepFollowed({
       // The source and three controllers follow UpstreamClusters, the ledger and the generator PodProtectors.
       client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log, SHARED_KINDS) },
       keeper: lastGood.keeper('scale', of),
       kinds: KEPT_KINDS,
+      waitMs,
+    })
+    // In a state of its own: a state is current once all of its kinds are, and these are followed only if an issuer tells of logouts.
+    this.client = keepFollowed({
+      client: scaling,
+      keeper: lastGood.keeper('logouts', of),
+      kinds: [ENDED_SESSIONS],
       waitMs,
     })
     const keeper = lastGood.keeper('objects', of)

@@ -13,6 +13,7 @@ import type { Logger } from '../../kit/api/ports.ts'
 import { canonicalIp } from '../../kit/api/validation/ip-address.ts'
 import { localServerMessage } from '../../kit/api/validation/local-address.ts'
 import { DialRules } from '../../kit/core/dial/dial-rules.ts'
+import type { KindRole } from '../../kube/api/kind-role.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import type { Config } from '../../process/config/config.ts'
@@ -54,4 +55,9 @@ export function kindsOf(
   const resolve = (object: JsonObject): ResolvedReferences => resolveAtWrite(object, secretOf, config.secretNamespaces)
   const clusters = upstreamClusterKind({ ...checksOf(config), resolve })
   return SCHEME.map((kind) => (kind === UPSTREAM_CLUSTERS ? clusters : kind))
+}
+
+/** Roles of subjects, with those who have them. */
+export function kindRoles(config: Config): readonly { readonly role: KindRole; readonly given: readonly string[] }[] {
+  return SUBJECTS.flatMap(({ roles }) => roles ?? []).map(({ role, given }) => ({ role, given: given(config) }))
 }

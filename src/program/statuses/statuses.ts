@@ -22,13 +22,16 @@ import type { OnApplied } from '../subjects/subject.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 interface StatusParts
-  extends Pick<WiredGateway, 'clusters' | 'clock' | 'clocks' | 'clientOf' | 'pool' | 'changes' | 'rights' | 'servers'>,
+  extends Pick<
+      WiredGateway,
+      'clusters' | 'clock' | 'clocks' | 'clientOf' | 'pool' | 'changes' | 'rights' | 'servers' | 'issuers'
+    >,
     Pick<WiredGateway, 'sharing'> {
   readonly config: Config
   /** Client for the objects; undefined = they are files and have no status: autoscaler reports are then in each replica's metrics. */
   readonly client: ObjectClient | undefined
   readonly led: LoadedSubjects['led']
-  readonly subjects: Pick<SubjectComponents, 'podProtection'>
+  readonly subjects: Pick<SubjectComponents, 'podProtection' | 'readCache'>
   readonly log: Logger
 }
 
@@ -68,8 +71,10 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
     podProtection: (cluster) => subjects.podProtection?.stateOf(cluster),
+    readCache: (cluster) => subjects.readCache?.resourcesOf(cluster) ?? [],
     autoscaler: (cluster) => autoscalers.get(cluster),
     servers: (cluster) => parts.servers.ofCluster(cluster),
+    issuers: (cluster) => parts.issuers.ofCluster(cluster),
     problems: () => changes.inForce.problems,
     clock,
     clocks,

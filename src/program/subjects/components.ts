@@ -1,6 +1,7 @@
 // The subjects that can be left out, in the main thread: their components, and what these say.
 
 import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
+import type { ReadCacheInForce } from '../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { stopInReverse } from '../../process/components/component.ts'
 import type { LoadedSubjects } from './load.ts'
@@ -35,6 +36,11 @@ export class SubjectComponents {
   /** undefined = none protects pods. */
   get podProtection(): PodProtectionInForce | undefined {
     return this.list.find(({ podProtection }) => podProtection !== undefined)?.podProtection
+  }
+
+  /** undefined = none answers reads. */
+  get readCache(): ReadCacheInForce | undefined {
+    return this.list.find(({ readCache }) => readCache !== undefined)?.readCache
   }
 
   stop(): Promise<void> {

@@ -6,6 +6,7 @@ import type { CommandContext } from '../../cli/command/output.ts'
 import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
 import type { ResourceSource, SourceChange } from '../../gateway/api/resource-source.ts'
 import type { SubjectField } from '../../gateway/api/upstream-cluster/checks.ts'
+import type { ReadCacheInForce } from '../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { CellClocks } from '../../gateway/core/clocks/cell-clock.ts'
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
 import type { CallsAs } from '../../gateway/io/upstream/kube-client.ts'
@@ -17,6 +18,7 @@ import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import type { AnswersThreads, AsksMain } from '../../kit/core/topics/questions.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
+import type { KindRole } from '../../kube/api/kind-role.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { Leading } from '../../kube/controllers/kernel/leadership.ts'
@@ -31,6 +33,10 @@ export interface Subject {
   readonly kinds: readonly ResourceKind[]
   /** Kinds that several of its controllers follow, by one watch that keeps no object. It keeps on disk itself what it needs of them. Default: none. */
   readonly shared?: readonly ResourceKind[]
+  /** Custom kinds that the embedded API server alone has: in a cluster it could not enforce their rules. Default: none. */
+  readonly embeddedKinds?: readonly ResourceKind[]
+  /** Roles in the embedded API server, and the `user:NAME` and `group:NAME` that have them by the settings. Default: none. */
+  readonly roles?: readonly { readonly role: KindRole; readonly given: (config: Config) => readonly string[] }[]
   /** Fields of UpstreamCluster that have no effect without it: a warning says so then. Default: none. */
   readonly fields?: readonly SubjectField[]
   /** Settings that have no effect without it, by their group: likewise. Default: none. */
@@ -127,6 +133,8 @@ export interface SubjectComponent extends Component {
   readonly webhookPort?: number
   /** Set by the one that protects pods: for statuses and the dashboard. */
   readonly podProtection?: PodProtectionInForce
+  /** Set by the one that answers reads: likewise. */
+  readonly readCache?: ReadCacheInForce
 }
 
 export type CreateFilters = (thread: SubjectThread) => SubjectFilters

@@ -2,11 +2,14 @@
 // in the table of metrics, which is thereby the same in all threads, whatever modules they have loaded before.
 
 import { CACHE } from '../../cache/subject.ts'
+import { FEDERATION } from '../../federation/subject.ts'
 import { table } from '../../gateway/metrics/descriptors.ts'
+import { GRANTS } from '../../grants/subject.ts'
 import { INCIDENTS } from '../../incidents/subject.ts'
 import { POD_PROTECTION } from '../../protection/subject.ts'
 import { SCALE_UP_GUARD } from '../../scale-up-guard/subject.ts'
 import { SCALING } from '../../scaling/subject.ts'
+import { SESSIONS } from '../../sessions/subject.ts'
 import type { Subject } from './subject.ts'
 
 export const SUBJECTS: readonly Subject[] = [
@@ -14,6 +17,9 @@ export const SUBJECTS: readonly Subject[] = [
   SCALE_UP_GUARD, // ScaleUpGuard
   SCALING, // ScaleDownPolicy, spec.scaleProtection, `portcullis scale`
   CACHE, // spec.cache
+  FEDERATION, // spec.members, spec.federation
+  GRANTS, // AccessGrant, `portcullis access`, the settings --access-*
+  SESSIONS, // spec.audit.sessions, `portcullis play`, the settings --session-recording-*
   INCIDENTS, // spec.degrade.{auto,recovery}, modes NoDisruption and Limited, `portcullis degrade`
 ]
 

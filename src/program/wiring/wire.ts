@@ -3,6 +3,7 @@
 
 import { randomInt } from 'node:crypto'
 import { EventEmitter } from 'node:events'
+import { FollowedIssuers } from '../../gateway/controllers/issuers/followed-issuers.ts'
 import { startEndpointProbes } from '../../gateway/controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights } from '../../gateway/controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../../gateway/controllers/servers/followed-servers.ts'
@@ -14,6 +15,7 @@ import { lookUp } from '../../gateway/io/dns/look-up.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../gateway/io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../gateway/io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../gateway/io/listener/tls-policy.ts'
+import { READ_KEYS } from '../../gateway/io/reviews/issuer-tokens.ts'
 import { type CallsAs, createUpstreamKubeClient } from '../../gateway/io/upstream/kube-client.ts'
 import { Upstreams } from '../../gateway/io/upstream/upstreams.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../gateway/metrics/descriptors.ts'
@@ -170,8 +172,15 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     log,
     onChange: (cluster) => events.emit('moved', cluster),
   })
+  const issuers = new FollowedIssuers({ guard, clock, log, publish: (read) => pool.issuerKeys(read) })
+  pool.questions.answer(READ_KEYS, async (source) => {
+    await issuers.readAgain(source)
+    return undefined
+  })
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
-  const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, servers, clock, log })
+  const controller = createUpstreamClustersController({
+    ...{ clusters, upstreams, contexts, probes, servers, issuers, clock, log },
+  })
   const changes = new ConfigChanges({ clusters, controller, rights, limits: sharing?.limits, pool, metrics, clock })
   changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
   events.on('moved', (cluster) => {
@@ -202,6 +211,7 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     clocks,
     probes,
     servers,
+    issuers,
     changes,
     reload,
     tracing: new Started('traces', () =>

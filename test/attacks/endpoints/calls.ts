@@ -39,6 +39,9 @@ export interface CallKind {
 }
 
 const PODS = '/api/v1/namespaces/default/pods'
+const SERVICES = '/api/v1/services'
+/** Clients ask for none of them: the gateway follows them of itself. */
+const CACHE = { cache: [{ version: 'v1', resource: 'services' }] }
 const EXEC = `${PODS}/web-1/exec`
 const WEB = '/apis/apps/v1/namespaces/default/deployments/web'
 const MERGE_PATCH = 'application/merge-patch+json'
@@ -98,6 +101,8 @@ export const CALLS: readonly CallKind[] = [
   },
   { name: 'machines', object: SCALE_GUARD, is: ({ path }) => path.endsWith('/machines') },
   { name: 'pods-with-costs', object: SCALE_DOWN_POLICY, is: ({ path }) => path === PODS },
+  { name: 'cached-list', spec: CACHE, is: ({ path, query }) => path === SERVICES && !query.includes('watch') },
+  { name: 'cached-watch', spec: CACHE, is: ({ path, query }) => path === SERVICES && query.includes('watch') },
   {
     name: 'oidc-discovery',
     provider: ['endless-body', 'http1-interim-heads-without-end'],

@@ -125,6 +125,9 @@ const OF_KINDS: Readonly<Record<string, Shape>> = {
   'clusters of the status': list('{"cellId":"a{n}"}', '{"status":{"cells":[', ']}}'),
   'conditions of the status': list('{"type":"a{n}","status":"True"}', '{"status":{"conditions":[', ']}}'),
   groups: list('{"name":"a{n}"}', '{"spec":{"groups":[', ']}}'),
+  'names of clusters': list('"c{n}"', '{"spec":{"clusters":[', ']}}'),
+  'names of groups': list('"g{n}"', '{"spec":{"groups":[', ']}}'),
+  'a long reason': repeat('a', '{"spec":{"reason":"', '"}}'),
   metrics: list('{"metric":"a{n}"}', '{"spec":{"metrics":[', ']}}'),
 }
 

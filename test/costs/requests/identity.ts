@@ -1,23 +1,41 @@
 // The identity that a request claims: impersonation, tokens, subjects of certificates.
 
 import { readImpersonation } from '../../../src/gateway/core/identity/impersonate.ts'
-import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/gateway/core/identity/oidc-user.ts'
+import { LOGOUT_FORM, readLogoutForm } from '../../../src/gateway/core/logout/logout-form.ts'
+import { readLogoutClaims } from '../../../src/gateway/core/logout/logout-token.ts'
+import { sessionOf } from '../../../src/gateway/core/logout/token-session.ts'
+import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logout.ts'
+import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'
+import { isInvalidExpression, parseExpression } from '../../../src/kit/api/expressions/expression.ts'
+import { Cost, ExpressionFault } from '../../../src/kit/api/expressions/values.ts'
 import type { HeaderList } from '../../../src/kit/api/stream.ts'
+import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/pki/core/id-tokens/claims-user.ts'
 import { userFromCertificate } from '../../../src/pki/core/user-from-cert.ts'
 import { readJwt } from '../../../src/pki/io/jwt.ts'
 import { type Parser, parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat } from '../shapes.ts'
 
 const MAX_TOKEN = 64 * KIB
-const OPTIONS = {
+const RULES = {
   issuer: 'https://issuer',
-  clientId: 'a',
-  usernameClaim: 'sub',
-  usernamePrefix: '',
-  groupsClaim: 'groups',
-  groupsPrefix: 'oidc:',
+  audiences: ['a'],
+  username: { claim: 'sub', prefix: '' },
+  groups: { claim: 'groups', prefix: 'oidc:' },
+  uidClaim: '',
   requiredClaims: {},
 }
+const CLAIMS = { a: 'a', list: ['a', 'b'] }
+const EXPRESSIONS = [
+  "claims.list.map(x, 'p:' + x).filter(x, x.endsWith('a')).size() > 0",
+  "claims.text.split(',').exists(x, x == 'zz')",
+  "claims.text.lowerAscii().replace('a', 'bb').indexOf('zz')",
+  "claims.list.join('+') == claims.text",
+  'claims.list.all(x, claims.list.exists(y, x == y))',
+].map((text) => {
+  const parsed = parseExpression(text, 'claims')
+  if (isInvalidExpression(parsed)) throw new Error(parsed.invalid)
+  return parsed
+})
 const encoded = (text: string): string => Buffer.from(text).toString('base64url')
 const HEADER = encoded('{"alg":"RS256"}')
 
@@ -63,8 +81,8 @@ export const PARSERS: readonly Parser[] = [
     read: (token) => {
       const jwt = readJwt(token)
       if (jwt === undefined) return undefined
-      const refused = checkAudienceAndTimes({ ...jwt.claims, aud: 'a', exp: 2 }, OPTIONS, 1)
-      const user = refused ?? userFromClaims(jwt.claims, OPTIONS)
+      const refused = checkAudienceAndTimes({ ...jwt.claims, aud: 'a', exp: 2 }, RULES, 1)
+      const user = refused ?? userFromClaims(jwt.claims, RULES)
       return isRefusedClaims(user) ? undefined : user
     },
     tokens: ['.', HEADER, encoded('{}'), encoded('{"aud":"a"}'), 'eyJ', '=', '-', '_', 'A'],
@@ -80,6 +98,94 @@ export const PARSERS: readonly Parser[] = [
       audiences: (length) =>
         `${HEADER}.${encoded(JSON.stringify({ aud: Array.from({ length: length / 10 }, (_, n) => `g${n}`) }))}.AA`,
       'a token that is not base64': repeat('?', `${HEADER}.`, '.AA'),
+    },
+  }),
+  parser({
+    name: 'logout token',
+    limit: MAX_LOGOUT_BYTES,
+    read: (body) => {
+      const token = readLogoutForm(LOGOUT_FORM, body)
+      const jwt = token === undefined ? undefined : readJwt(token)
+      if (jwt === undefined) return undefined
+      sessionOf({ sub: 'a', iat: 1, exp: 2, ...jwt.claims }, ['a'], 'source')
+      return readLogoutClaims(jwt.header, jwt.claims)
+    },
+    tokens: ['logout_token=', '&', '%', '%41', '+', '=', `${HEADER}.${encoded('{}')}.AA`],
+    shapes: {
+      fields: repeat('a=b&', '', 'logout_token=a'),
+      'fields that differ': repeat('a{n}=b&', '', 'logout_token=a'),
+      'tokens that are more than one': repeat('logout_token=a&'),
+      'percent signs': repeat('%', 'logout_token='),
+      'characters by their number': repeat('%41', 'logout_token='),
+      'many audiences': (length) =>
+        `logout_token=${HEADER}.${encoded(JSON.stringify({ aud: Array.from({ length: length / 10 }, (_, n) => `g${n}`) }))}.AA`,
+      'many events': (length) =>
+        `logout_token=${HEADER}.${encoded(JSON.stringify({ events: Object.fromEntries(Array.from({ length: length / 13 }, (_, n) => [`a${n}`, n])) }))}.AA`,
+    },
+  }),
+  parser({
+    name: 'CEL expression',
+    limit: 4 * KIB,
+    read: (text) => {
+      const parsed = parseExpression(text, 'claims')
+      return isInvalidExpression(parsed) ? undefined : evaluate(parsed, CLAIMS, new Cost())
+    },
+    tokens: [
+      'claims',
+      '.a',
+      '.?b',
+      "['c']",
+      '(',
+      ')',
+      '+',
+      ' && ',
+      '"x"',
+      '.map(x, x)',
+      '.exists(x, x == 1)',
+      '[',
+      ']',
+      '{',
+      '}',
+      ' ? ',
+      ' : ',
+      '1',
+    ],
+    shapes: {
+      sums: repeat(" + 'a'", "'a'"),
+      'alternatives that have no value': repeat(' || claims.a.b.c', 'claims.x'),
+      brackets: repeat('('),
+      lists: repeat('['),
+      fields: repeat('.a', 'claims'),
+      'names that differ': repeat(' + claims.a{n}', 'claims.a'),
+      'a long text': repeat('a', "'", "'"),
+      'a text that is not closed': repeat('\\"', '"'),
+      'lists over lists': repeat('.map(x, claims.list)', 'dyn(claims.list)'),
+      conditions: repeat('true ? 1 : ', '', '2'),
+      digits: repeat('1'),
+      negations: repeat('!', '', 'true'),
+    },
+  }),
+  parserOf({
+    name: 'claims of expressions',
+    limit: 16 * KIB,
+    prepare: (text) => ({ list: text.split(','), text }),
+    read: (claims) => {
+      const cost = new Cost()
+      return EXPRESSIONS.map((expression) => {
+        try {
+          return evaluate(expression, claims, cost)
+        } catch (error) {
+          if (error instanceof ExpressionFault) return undefined
+          throw error
+        }
+      })
+    },
+    tokens: ['a', ',', 'ä', ':', '😀'],
+    shapes: {
+      'many items': repeat('a,'),
+      'items that differ': repeat('a{n},'),
+      'a long item': repeat('a'),
+      'characters of two units': repeat('😀'),
     },
   }),
   parserOf({

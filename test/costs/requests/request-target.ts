@@ -1,7 +1,9 @@
 // The request line's target, and what is read of its query before anything else is known.
 
 import { selectableFields } from '../../../src/cache/core/fields/selectable-fields.ts'
+import { negotiateRead } from '../../../src/cache/core/requests/accept.ts'
 import { readRequestOf } from '../../../src/cache/core/requests/read-request.ts'
+import { takesGzip } from '../../../src/cache/io/gzip-source.ts'
 import { selectionOf } from '../../../src/cache/request/selection.ts'
 import type { CachedCollection } from '../../../src/cache/state/cached-collection.ts'
 import { readListQuery } from '../../../src/gateway/core/request/list-options.ts'
@@ -10,6 +12,7 @@ import {
   parseRequestInfo,
   type RequestInfo,
 } from '../../../src/gateway/core/request/request-info.ts'
+import { readSessionRequest } from '../../../src/gateway/core/request/session-request.ts'
 import { type Parser, parser } from '../parser.ts'
 import { halves, KIB, MIB, repeat } from '../shapes.ts'
 
@@ -29,7 +32,6 @@ const PARAMETERS = [
   'fieldSelector=',
   'a',
 ]
-const HEAD = { method: 'GET', accept: 'application/json', userAgent: 'a' }
 const PODS = podsInfo()
 const KEPT = {
   fields: selectableFields({ group: '', version: 'v1', resource: 'pods', namespaced: true }),
@@ -37,6 +39,18 @@ const KEPT = {
 const NAMED = '/api/v1/pods?fieldSelector=metadata.name%3Da&'
 
 export const PARSERS: readonly Parser[] = [
+  parser({
+    name: 'query of a session',
+    limit: MAX_TARGET_LENGTH,
+    read: (target) => readSessionRequest('exec', target),
+    tokens: [...PARAMETERS, 'command=', 'container=', 'tty='],
+    shapes: {
+      'arguments without end': repeat('command=a&', '/api/v1/namespaces/a/pods/b/exec?'),
+      'empty arguments': repeat('command=&', '/api/v1/namespaces/a/pods/b/exec?'),
+      'a long argument': repeat('a', '/api/v1/namespaces/a/pods/b/exec?command='),
+      streams: repeat('tty=0&', '/api/v1/namespaces/a/pods/b/exec?'),
+    },
+  }),
   parser({
     name: 'request target',
     limit: MAX_TARGET_LENGTH,
@@ -84,7 +98,7 @@ export const PARSERS: readonly Parser[] = [
   parser({
     name: 'read for the cache',
     limit: MAX_TARGET_LENGTH,
-    read: (query) => readRequestOf(PODS, `/api/v1/pods?${query}`, HEAD),
+    read: (query) => readRequestOf(PODS, 'GET', `/api/v1/pods?${query}`),
     tokens: [
       ...PARAMETERS,
       'resourceVersion=',
@@ -120,8 +134,19 @@ export const PARSERS: readonly Parser[] = [
   parser({
     name: 'read for the cache, its media types',
     limit: 64 * KIB,
-    read: (accept) => readRequestOf(PODS, '/api/v1/pods', { ...HEAD, accept }),
-    tokens: ['application/json', ',', ';', 'q=', 'as=Table', '*/*', '=', '"'],
+    read: (accept) => [negotiateRead('list', { accept, userAgent: '' }, true), takesGzip(accept)],
+    tokens: [
+      'application/json',
+      'application/vnd.kubernetes.protobuf',
+      ',',
+      ';',
+      'q=',
+      'as=Table',
+      '*/*',
+      '=',
+      '"',
+      '*',
+    ],
     shapes: {
       commas: repeat(','),
       semicolons: repeat(';', 'application/json'),

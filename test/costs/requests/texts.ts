@@ -145,11 +145,15 @@ export const PARSERS: readonly Parser[] = [
   parser({
     name: 'query of top',
     limit: 64 * KIB,
-    read: (text) => {
-      const query = new URLSearchParams(text)
-      return readTopQuery((name) => query.get(name))
+    read: (text) => readTopQuery(new URLSearchParams(text)),
+    shapes: {
+      digits: repeat('1', 'limit='),
+      parameters: repeat('a{n}=b&'),
+      'a long dimension': repeat('a', 'by='),
+      clusters: repeat('cluster=a{n}&'),
+      stars: repeat('*', 'cluster='),
+      'a selector': repeat('a{n}=b,', 'selector='),
     },
-    shapes: { digits: repeat('1', 'limit='), parameters: repeat('a{n}=b&'), 'a long dimension': repeat('a', 'by=') },
   }),
   parser({
     name: 'shape of selectors',

@@ -6,6 +6,7 @@ import { sliceAddresses } from '../../../src/gateway/core/endpoints/slice-addres
 import { answerSize } from '../../../src/gateway/core/list-cost/list-answer.ts'
 import { createWatchFrames, followWatch } from '../../../src/gateway/core/request/watch-frames.ts'
 import { nodeState } from '../../../src/incidents/controllers/cluster-health/node-watch.ts'
+import { isRecord } from '../../../src/kit/api/json/object-shape.ts'
 import { OBJECT } from '../../../src/kube/core/answers/answer-limits.ts'
 import { AnswerReader } from '../../../src/kube/core/answers/answer-reader.ts'
 import { statusErrorOf } from '../../../src/kube/io/client-errors.ts'
@@ -161,7 +162,8 @@ export const PARSERS: readonly Parser[] = [
     limit: MIB,
     fillsMaps: true,
     read: (text) => {
-      const pod = JSON.parse(text)
+      const pod: unknown = JSON.parse(text)
+      if (!isRecord(pod)) return undefined
       return [podFacts(pod), scalePod(pod), nodeState(pod), ownCost(pod)]
     },
     tokens: JSON_TOKENS,
@@ -172,7 +174,9 @@ export const PARSERS: readonly Parser[] = [
     limit: MIB,
     fillsMaps: true,
     read: (text) => {
-      const object = JSON.parse(text)
+      const object: unknown = JSON.parse(text)
+      // As a list or watch has them.
+      if (!isRecord(object)) return undefined
       const { protector } = readProtector(object, undefined)
       return readProtector(object, protector)
     },
@@ -194,7 +198,9 @@ export const PARSERS: readonly Parser[] = [
     limit: MIB,
     fillsMaps: true,
     read: (text) => {
-      const object = JSON.parse(text)
+      const object: unknown = JSON.parse(text)
+      // As a list or watch has them.
+      if (!isRecord(object)) return undefined
       const { protector } = readProtector(object, undefined)
       return statusWithoutCells(protector, cellsToRemove(object) ?? [], LIMITS, 0)
     },

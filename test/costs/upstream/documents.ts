@@ -1,10 +1,10 @@
 // Documents that decide who a user is and what the user may do: answers to reviews, and the keys of OpenID providers.
 
-import { readKeySet } from '../../../src/apiserver/io/oidc/signing-keys.ts'
 import { readAccess } from '../../../src/gateway/io/reviews/access-review.ts'
 import { readVerdict } from '../../../src/gateway/io/reviews/token-review.ts'
 import { type AnswerLimits, DOCUMENT, REVIEW } from '../../../src/kube/core/answers/answer-limits.ts'
 import { AnswerReader } from '../../../src/kube/core/answers/answer-reader.ts'
+import { readKeySet } from '../../../src/pki/io/id-tokens/signing-keys.ts'
 import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
 import { list, MIB, repeat } from '../shapes.ts'

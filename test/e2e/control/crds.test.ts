@@ -218,6 +218,7 @@ const protection = (podProtection: JsonObject): JsonObject => ({ podProtection }
 const policy = (more: JsonObject): JsonObject => ({ dispatchPolicies: [{ rules: RULES, ...more }] })
 const SCHEMAS = 'spec.flowControl.flowControlSchemas[0]'
 const BUCKET = { qps: 2, burst: 4 }
+const MEMBERS = { servers: undefined, clientConfig: undefined, members: [{ name: 'a' }] }
 
 /** What is wrong, where the API server says so, and how. The gateway's own checks find each of them too. */
 const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
@@ -269,6 +270,13 @@ const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
   [{ ...limit({ exempt: {} }), ...policy({ flowControlSchemaName: 'x' }) }, 'spec.dispatchPolicies', /is not in/],
   [policy({ upstreamSubset: ['https://10.0.0.2'] }), 'spec.dispatchPolicies', /is not in spec.servers/],
   [policy({ rules: [{ ...RULES[0], users: ['-*'] }] }), 'spec.dispatchPolicies[0].rules[0].users[0]', /should match/],
+  [{ servers: undefined }, 'spec.servers', /add servers: the kube-apiservers, or members/],
+  [{ members: [{ name: 'a' }] }, 'spec.servers', /may not be specified with members/],
+  [{ federation: {} }, 'spec.members', /is required when federation is set/],
+  [{ ...MEMBERS, members: [{ name: 'a--b' }] }, 'spec.members[0].name', /without two hyphens in a row/],
+  [{ ...MEMBERS, members: [{ name: 'm'.repeat(33) }] }, 'spec.members[0].name', /32/],
+  [{ ...MEMBERS, members: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] }, 'spec.members', /two members have one name/],
+  [{ ...MEMBERS, federation: { mode: 'both' } }, 'spec.federation.mode', /supported values: "prefixed", "merged"/],
   [{ degrade: { mode: 'off' } }, 'spec.degrade.mode', /supported values: "Off", "Limited"/],
   [{ degrade: { expiresAt: 'tomorrow' } }, 'spec.degrade.expiresAt', /date-time/],
   [{ degrade: { exempt: [{ verbs: ['-*'] }] } }, 'spec.degrade.exempt[0].verbs[0]', /should match/],
@@ -388,7 +396,10 @@ test('kubectl prints the columns and explains the fields', async () => {
   assert.equal(patched.status, 200, patched.text)
   assert.deepEqual(patched.json().status, status)
   const { stdout } = await cluster.kubectl(['get', 'uc', 'columns', '-o', 'wide'])
-  assert.match(stdout, /^NAME +READY +ENDPOINTS +TOTAL +DEGRADE +AGE +AUTOSCALER +REASON\n/)
+  assert.match(
+    stdout,
+    /^NAME +READY +ENDPOINTS +TOTAL +DEGRADE +CACHE +AGE +CACHE-HITS +CACHE-BYTES +CACHE-AGE +AUTOSCALER +REASON\n/,
+  )
   assert.match(stdout, /\ncolumns +True +1 +2 +ReadOnly +\w+ +is served\n/)
   // The schema is published after the objects are served.
   const explained = await waitFor('the schema', async () => {

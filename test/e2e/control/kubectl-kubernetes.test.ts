@@ -137,7 +137,7 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
       clients.close()
     }
     const table = (await succeed('get', 'uc')).split('\n').map((line) => line.split(/ {2,}/))
-    assert.deepEqual(table[0], ['NAME', 'READY', 'ENDPOINTS', 'TOTAL', 'DEGRADE', 'AGE'])
+    assert.deepEqual(table[0], ['NAME', 'READY', 'ENDPOINTS', 'TOTAL', 'DEGRADE', 'CACHE', 'AGE'])
     assert.deepEqual(table[1]?.slice(0, 5), [NAME, 'True', '1', '1', 'Off'])
     assert.match(await succeed('get', 'uc', '-o', 'wide'), /generation 1 is in force, 1 of 1 endpoints take requests/)
     await waitFor('the Event', async () => /Applied/.test(await succeed('describe', 'uc', NAME)))

@@ -201,7 +201,9 @@ test('the API server away: everything stays in force, it is said, and caught up 
   })
   const { inForce, problems, deliveries } = await started(t, kubeconfig)
   proxy.sever()
-  await waitFor('the news', () => problems().some((message) => message.includes('what was in force stays in force')))
+  await waitFor('the news', () =>
+    problems().some((message) => message.includes('the previous configuration stays in force')),
+  )
   assert.deepEqual([hostOf(inForce('p')), hostOf(inForce('q'))], ['p.test', 'q.test'])
   await cluster.kubectl(['delete', 'uc', 'p'])
   await cluster.apply(stringify(manifest('q', 'other.test', 'later')))

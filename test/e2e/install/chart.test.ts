@@ -206,7 +206,7 @@ test('shape kubernetes: installed, served, tested, upgraded and uninstalled; CRD
     .map(({ metadata }) => metadata.name)
   const crds = (): Promise<Map<string, string>> => uids('crd', ...names)
   const crdsBefore = await crds()
-  assert.equal(crdsBefore.size, 4)
+  assert.equal(crdsBefore.size, 5)
 
   const container = await startContainer({ cluster, pod })
   try {

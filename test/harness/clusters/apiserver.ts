@@ -1,4 +1,4 @@
-// etcd and kube-apiserver.
+// kube-apiserver.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,27 +18,6 @@ export interface TestApiserver {
   /** Starts it again on its port (ending it first if it runs) and waits until it is ready. */
   restart(): Promise<void>
   log(): string
-}
-
-/** Returns the client URL with the process. */
-export async function startEtcd(programs: Binaries, dir: string): Promise<{ etcd: RunningProcess; url: string }> {
-  return withFreePorts(2, async ([client, peer]) => {
-    const url = `http://127.0.0.1:${client}`
-    const etcd = await startProcess({
-      name: 'etcd',
-      command: programs.etcd,
-      args: [
-        `--data-dir=${join(dir, `etcd-${client}`)}`,
-        `--listen-client-urls=${url}`,
-        `--advertise-client-urls=${url}`,
-        `--listen-peer-urls=http://127.0.0.1:${peer}`,
-        '--unsafe-no-fsync',
-      ],
-      logFile: join(dir, 'etcd.log'),
-      ready: async () => (await fetch(`${url}/readyz`)).ok,
-    })
-    return { etcd, url }
-  })
 }
 
 /** Starts `count` kube-apiservers on one etcd, at the same time; they share every key, so a token of one works on all. */

@@ -8,7 +8,7 @@ import { type KubectlOptions, type KubectlResult, kubectl } from '../kubectl/kub
 import { clientCertificate } from '../pki.ts'
 import type { RunningProcess } from '../process.ts'
 import { waitFor } from '../wait.ts'
-import { startApiservers, startEtcd, type TestApiserver } from './apiserver.ts'
+import { startApiservers, type TestApiserver } from './apiserver.ts'
 import { adminCertificate, type ClusterFiles, type TokenRow, writeClusterFiles } from './cluster-files.ts'
 import {
   type ComponentOptions,
@@ -18,6 +18,7 @@ import {
   startScheduler,
   type TestKubelet,
 } from './components.ts'
+import { startEtcd, type TestEtcd } from './etcd.ts'
 import { type KubeRequest, type KubeResponse, kubeRequest } from './kube-request.ts'
 import { type Credentials, writeKubeconfig } from './kubeconfig.ts'
 
@@ -52,18 +53,18 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   const token = `gateway-token-${name}`
   const rows: TokenRow[] = [{ token, user: GATEWAY_USER, uid: 'portcullis-uid' }, ...(options.tokens ?? [])]
   const files = writeClusterFiles(name, options.clientCA, rows)
-  const { etcd, url } = await startEtcd(programs, files.dir)
+  const etcd = await startEtcd(programs, files.dir)
   const flags = options.extraApiserverFlags ?? []
   try {
-    const apiservers = await startApiservers(programs, files, url, options.apiservers ?? 1, flags)
-    const cluster = new TestCluster(name, programs, files, apiservers, { process: etcd, url }, token)
+    const apiservers = await startApiservers(programs, files, etcd.url, options.apiservers ?? 1, flags)
+    const cluster = new TestCluster(name, programs, files, apiservers, etcd, token)
     await cluster.begin(options).catch(async (error: unknown) => {
       await cluster.stop()
       throw error
     })
     return cluster
   } catch (error) {
-    await etcd.stop(0)
+    await etcd.stop()
     throw error
   }
 }
@@ -76,8 +77,7 @@ export class TestCluster {
   readonly ca: KeyPair
   readonly clientCA: KeyPair
   readonly apiservers: readonly TestApiserver[]
-  /** Without TLS and authentication. */
-  readonly etcdUrl: string
+  readonly etcd: TestEtcd
   /** The kubeconfig of an administrator (system:masters), direct to apiserver 0. */
   readonly adminKubeconfig: string
   readonly admin: { readonly cert: KeyPair }
@@ -87,7 +87,7 @@ export class TestCluster {
 
   readonly #programs: Binaries
   readonly #files: ClusterFiles
-  readonly #processes: RunningProcess[]
+  readonly #processes: RunningProcess[] = []
   #kubeletProcess: RunningProcess | undefined
   #kubeconfigs = 0
   #nodes = 0
@@ -98,14 +98,13 @@ export class TestCluster {
     programs: Binaries,
     files: ClusterFiles,
     apiservers: readonly TestApiserver[],
-    etcd: { readonly process: RunningProcess; readonly url: string },
+    etcd: TestEtcd,
     gatewayToken: string,
   ) {
     this.name = name
     this.#programs = programs
     this.#files = files
-    this.#processes = [etcd.process]
-    this.etcdUrl = etcd.url
+    this.etcd = etcd
     this.dir = files.dir
     this.ca = files.ca
     this.clientCA = files.clientCA
@@ -174,12 +173,12 @@ export class TestCluster {
 
   async startControllerManager(options: ComponentOptions = {}): Promise<RunningProcess> {
     const kubeconfig = options.kubeconfig ?? this.kubeconfigFor(this.componentUser('kube-controller-manager'))
-    return this.#own(await startControllerManager(this.#programs, this.#files, kubeconfig, options.flags ?? []))
+    return this.#own(await startControllerManager(this.#programs, this.#files, kubeconfig, options))
   }
 
   async startScheduler(options: ComponentOptions = {}): Promise<RunningProcess> {
     const kubeconfig = options.kubeconfig ?? this.kubeconfigFor(this.componentUser('kube-scheduler'))
-    return this.#own(await startScheduler(this.#programs, this.#files, kubeconfig, options.flags ?? []))
+    return this.#own(await startScheduler(this.#programs, this.#files, kubeconfig, options))
   }
 
   async startKwok(options: ComponentOptions = {}): Promise<RunningProcess> {
@@ -204,7 +203,11 @@ export class TestCluster {
 
   /** Process ids of everything that belongs to the cluster and may run. */
   pids(): number[] {
-    return [...this.apiservers.map((apiserver) => apiserver.pid), ...this.#processes.map((process) => process.pid)]
+    return [
+      this.etcd.pid,
+      ...this.apiservers.map((apiserver) => apiserver.pid),
+      ...this.#processes.map((process) => process.pid),
+    ]
   }
 
   /** Ends everything and removes the folder. May be called twice. */
@@ -213,6 +216,7 @@ export class TestCluster {
     // What is being ended has nothing worth saving, and a graceful end of kube-apiserver waits for its watches.
     await Promise.all(this.#processes.map((process) => process.stop(0)))
     await Promise.all(this.apiservers.map((apiserver) => apiserver.kill()))
+    await this.etcd.stop()
     if (process.env['PORTCULLIS_KEEP'] === undefined) rmSync(this.dir, { recursive: true, force: true })
   }
 

@@ -14,6 +14,8 @@ export interface ComponentOptions {
   readonly kubeconfig?: string
   /** Appended, so that they win. */
   readonly flags?: readonly string[]
+  /** Variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** Streaming for every pod of the cluster: commands run as processes of this machine. */
@@ -34,9 +36,9 @@ export function startControllerManager(
   programs: Binaries,
   files: ClusterFiles,
   kubeconfig: string,
-  flags: readonly string[],
+  { flags = [], env = {} }: ComponentOptions,
 ): Promise<RunningProcess> {
-  return startSecure(programs['kube-controller-manager'], 'kube-controller-manager', files, [
+  return startSecure(programs['kube-controller-manager'], 'kube-controller-manager', files, env, [
     `--kubeconfig=${kubeconfig}`,
     `--authentication-kubeconfig=${kubeconfig}`,
     `--authorization-kubeconfig=${kubeconfig}`,
@@ -55,9 +57,9 @@ export function startScheduler(
   programs: Binaries,
   files: ClusterFiles,
   kubeconfig: string,
-  flags: readonly string[],
+  { flags = [], env = {} }: ComponentOptions,
 ): Promise<RunningProcess> {
-  return startSecure(programs['kube-scheduler'], 'kube-scheduler', files, [
+  return startSecure(programs['kube-scheduler'], 'kube-scheduler', files, env, [
     `--kubeconfig=${kubeconfig}`,
     '--kube-api-qps=500',
     '--kube-api-burst=1000',
@@ -70,6 +72,7 @@ function startSecure(
   command: string,
   name: string,
   files: ClusterFiles,
+  env: Readonly<Record<string, string>>,
   flags: readonly string[],
 ): Promise<RunningProcess> {
   return withFreePorts(1, ([port]) =>
@@ -77,7 +80,7 @@ function startSecure(
       name,
       command,
       args: [`--secure-port=${port}`, '--bind-address=127.0.0.1', `--cert-dir=${folder(files.dir, name)}`, ...flags],
-      env: { HOME: files.dir },
+      env: { HOME: files.dir, ...env },
       logFile: join(files.dir, `${name}.log`),
       ready: async () => {
         const server = `https://127.0.0.1:${port}` // its certificate is its own

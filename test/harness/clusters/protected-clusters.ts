@@ -275,7 +275,7 @@ export async function setPodStatus(
 /** As an accident in etcd would: no API server, admission or controller sees the deletion but by its watch. */
 export async function eraseFromEtcd(cluster: TestCluster, key: string): Promise<void> {
   const body = JSON.stringify({ key: Buffer.from(key).toString('base64') })
-  const answer = await fetch(`${cluster.etcdUrl}/v3/kv/deleterange`, { method: 'POST', body })
+  const answer = await fetch(`${cluster.etcd.url}/v3/kv/deleterange`, { method: 'POST', body })
   const { deleted } = (await answer.json()) as { deleted?: string }
   if (deleted !== '1') throw new Error(`etcd deleted ${deleted ?? 'nothing'} of ${key}`)
 }
@@ -284,6 +284,6 @@ export async function eraseFromEtcd(cluster: TestCluster, key: string): Promise<
 export async function putIntoEtcd(cluster: TestCluster, key: string, object: object): Promise<void> {
   const [encodedKey, value] = [key, JSON.stringify(object)].map((text) => Buffer.from(text).toString('base64'))
   const body = JSON.stringify({ key: encodedKey, value })
-  const answer = await fetch(`${cluster.etcdUrl}/v3/kv/put`, { method: 'POST', body })
+  const answer = await fetch(`${cluster.etcd.url}/v3/kv/put`, { method: 'POST', body })
   if (!answer.ok) throw new Error(`etcd did not take ${key}: ${await answer.text()}`)
 }

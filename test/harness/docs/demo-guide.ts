@@ -1,10 +1,12 @@
 // The lines that `portcullis demo` prints to be copied, run as they stand.
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { binaries } from '../binaries.ts'
+import { endWithThisProcess } from '../process.ts'
+import { waitFor } from '../wait.ts'
 
 /** Runs a line in a shell. */
 export type RunLine = (line: string) => Promise<{ readonly code: number; readonly text: string }>
@@ -92,12 +94,60 @@ export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): 
   end()
 }
 
+/** Every line of the section on clusters that are read as one, while its watch runs in a window of its own. */
+export async function followFederationGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
+  const { next, until, open, end } = await section(guide, ['Clusters read as one', 'Without kubectl'], kubeconfig, home)
+  await next('kubectl --context all get deployments -A', 0, /prod--shop +checkout .*staging--shop +checkout/s)
+  const before = await next('kubectl --context all get pods -A', 0, /prod--shop +web-.*staging--shop +web-/s)
+  const watch = open('kubectl --context all get pods -A -w')
+  const added = (cluster: string): RegExp => new RegExp(`^ADDED +${cluster}--shop +checkout-\\S+`, 'gm')
+  const pods = (text: string): number => text.match(/^(?:prod|staging)--/gm)?.length ?? 0
+  try {
+    await waitFor('all pods in the watch', () => (watch.text().match(/^ADDED/gm)?.length ?? 0) >= pods(before))
+    const known = (cluster: string): number => watch.text().match(added(cluster))?.length ?? 0
+    const [inProd, inStaging] = [known('prod'), known('staging')]
+    await next('disable_staging true', 0, /staging patched/)
+    await next('kubectl --context portcullis wait', 0, /condition met/)
+    // The condition is False as soon as one of the resources cannot be followed, which may be the other one.
+    const away = await until('kubectl --context all get pods -A', /Warning: staging as of [0-2]\d:[0-5]\d:[0-5]\d/)
+    // What an earlier section scaled in prod may still be going.
+    const ofStaging = (text: string): number => text.match(/^staging--/gm)?.length ?? 0
+    assert.equal(ofStaging(away), ofStaging(before))
+    await next('kubectl scale deployment checkout', 0, /scaled/)
+    await waitFor('a new pod of prod', () => known('prod') > inProd)
+    assert.doesNotMatch(watch.text(), /^DELETED +staging--/m)
+    await next('disable_staging false', 0, /staging patched/)
+    await next('kubectl --context portcullis wait', 0, /condition met/)
+    await until('kubectl --context all get pods -A', /^(?!.*Warning).*prod--shop +web-.*staging--shop +web-/s)
+    await next('kubectl --context staging-alice scale deployment checkout', 0, /scaled/)
+    await waitFor('a new pod of staging', () => known('staging') > inStaging)
+  } finally {
+    watch.close()
+  }
+  await next(
+    'kubectl --context all scale deployment checkout',
+    1,
+    /cluster "all" is read only; write at .clusters.prod/,
+  )
+  end()
+}
+
 interface GuideSection {
   readonly run: RunLine
   /** Runs the next line, which begins so; it ends with this code, and prints this. */
   readonly next: (start: string, code: number, output: RegExp) => Promise<string>
+  /** Runs the next line again and again until it prints this. */
+  readonly until: (start: string, output: RegExp) => Promise<string>
+  /** Starts the next line, which begins so, in a window of its own. */
+  readonly open: (start: string) => OpenLine
   /** No line is left. */
   readonly end: () => void
+}
+
+interface OpenLine {
+  /** What it has printed so far. */
+  text(): string
+  close(): void
 }
 
 /** Every line of the section that leads to the client that asks too much. */
@@ -109,26 +159,40 @@ export async function followWhoAsksGuide({ guide, kubeconfig, home }: DemoGuide)
   end()
 }
 
-async function section(
+/** @param env over that of the test */
+export async function section(
   guide: string,
   [from, to]: readonly [string, string],
   kubeconfig: string,
   home: string,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<GuideSection> {
   const lines = guideLines(guide, from, to)
   const isFunction = (line: string): boolean => /^\w+\(\) \{/.test(line)
   const prelude = `${lines.filter(isFunction).join('\n')}\n`
   const commands = lines.filter((line) => !isFunction(line))
-  const run = await shell(prelude, kubeconfig, home)
+  const { run, open } = await shell(prelude, { HOME: home, KUBECONFIG: kubeconfig, ...env })
+  const take = (start: string): string => {
+    const line = commands.shift() ?? ''
+    assert.ok(line.startsWith(start), `${line} is not ${start}`)
+    return line
+  }
   return {
     run,
+    open: (start) => open(take(start)),
     async next(start, code, output) {
-      const line = commands.shift() ?? ''
-      assert.ok(line.startsWith(start), `${line} is not ${start}`)
+      const line = take(start)
       const done = await run(line)
       assert.equal(done.code, code, `${line}: ${done.text}`)
       assert.match(done.text, output, line)
       return done.text
+    },
+    async until(start, output) {
+      const line = take(start)
+      return await waitFor(`${line} to print ${output}`, async () => {
+        const { text } = await run(line)
+        return output.test(text) ? text : undefined
+      })
     },
     end: () => assert.deepEqual(commands, []),
   }
@@ -152,14 +216,30 @@ function guideLines(guide: string, from: string, to: string): string[] {
   return section.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []))
 }
 
-/** A shell in the checkout, with the kubectl of the tests. */
-async function shell(prelude: string, kubeconfig: string, home: string): Promise<RunLine> {
-  const path = `${dirname((await binaries()).kubectl)}:${process.env['PATH']}`
-  const env = { ...process.env, PATH: path, HOME: home, KUBECONFIG: kubeconfig }
-  return (line) =>
-    new Promise((resolve) => {
-      execFile('sh', ['-c', prelude + line], { env, cwd: ROOT, timeout: LINE_TIMEOUT_MS }, (error, stdout, stderr) => {
-        resolve({ code: Number(error === null ? 0 : error.code), text: stdout + stderr })
-      })
-    })
+interface Shell {
+  readonly run: RunLine
+  /** Starts a line that goes on until it is closed. */
+  readonly open: (line: string) => OpenLine
+}
+
+/** A shell in the checkout, with the kubectl of the tests, and the programs in HOME. */
+async function shell(prelude: string, env: Readonly<Record<string, string>>): Promise<Shell> {
+  const path = `${env['HOME']}:${dirname((await binaries()).kubectl)}:${process.env['PATH']}`
+  const options = { env: { ...process.env, PATH: path, ...env }, cwd: ROOT }
+  return {
+    run: (line) =>
+      new Promise((resolve) => {
+        execFile('sh', ['-c', prelude + line], { ...options, timeout: LINE_TIMEOUT_MS }, (error, stdout, stderr) => {
+          resolve({ code: Number(error === null ? 0 : error.code), text: stdout + stderr })
+        })
+      }),
+    open(line) {
+      // Its own process is the one that is ended.
+      const child = spawn('sh', ['-c', `exec ${line}`], { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+      endWithThisProcess(child)
+      let text = ''
+      for (const output of [child.stdout, child.stderr]) output.setEncoding('utf8').on('data', (some) => (text += some))
+      return { text: () => text, close: () => void child.kill() }
+    },
+  }
 }

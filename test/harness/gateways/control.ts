@@ -22,6 +22,7 @@ import { createTokenVerifier } from '../../../src/pki/io/control-tokens.ts'
 import { nodePemChecks } from '../../../src/pki/io/pem-checks.ts'
 import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { SCHEME } from '../../../src/program/api/scheme.ts'
+import { SUBJECTS } from '../../../src/program/subjects/subjects.ts'
 import { writeKubeconfig } from '../clusters/kubeconfig.ts'
 
 export interface ControlOptions {
@@ -79,7 +80,8 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     warn: quiet,
     error: (message, fields = {}) => void errors.push({ message, fields }),
   }
-  const bindings = roleBindings([], [])
+  const roles = SUBJECTS.flatMap((subject) => subject.roles ?? []).map(({ role }) => ({ role, given: [] }))
+  const bindings = roleBindings([], [], roles)
   const audited: AuditedRequest[] = []
   const revoked = new RevokedCredentials(store, () => queueMicrotask(() => handler.endRefused()))
   const handler: ControlHandler = createControlHandler({

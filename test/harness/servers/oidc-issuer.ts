@@ -4,13 +4,14 @@
 import { createHash, generateKeyPairSync, type JsonWebKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { createServer, request, type Server } from 'node:https'
+import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { importJWK, type JWTHeaderParameters, SignJWT } from 'jose'
 import { createCA } from '../../../src/pki/io/pki.ts'
 import { serverCertificate } from '../pki.ts'
+import { TestBrowser } from './test-browser.ts'
 
 export const OIDC_CLIENT = 'kubernetes'
 
@@ -20,8 +21,12 @@ export interface OidcIssuer {
   readonly caFile: string
   /** How often it was asked for its keys. */
   readonly keyRequests: number
-  /** The ID token of a login. */
-  login(user: string): Promise<string>
+  /** Requests by their path: `/token`. */
+  readonly requests: ReadonlyMap<string, number>
+  /** The ID token of a login. @param browser keeps the session. Default: it is forgotten */
+  login(user: string, browser?: TestBrowser): Promise<string>
+  /** Ends the session of the browser, at the provider's own page. */
+  endSession(browser: TestBrowser): Promise<void>
   /** A token signed with its current key: claims and header over those of a good one. `undefined` removes one. */
   sign(claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>): Promise<string>
   /** Another key; the one before is withdrawn. */
@@ -37,6 +42,13 @@ export interface OidcIssuerOptions {
   readonly people?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** Default RS256. */
   readonly alg?: 'RS256' | 'ES256' | 'PS256'
+  /** Validity of its tokens in seconds. Default: an hour, and two weeks. */
+  readonly idTokenTtl?: number
+  readonly refreshTokenTtl?: number
+  /** Default: none, and a public client. */
+  readonly clientSecret?: string
+  /** Sends the form of a back-channel logout to the client, and resolves with the status code. Default: the client is not told of logouts. */
+  readonly tellOfLogout?: (form: string) => Promise<number>
 }
 
 const REDIRECT = 'http://127.0.0.1:8000/callback'
@@ -58,7 +70,15 @@ interface FlowContext {
   }
 }
 
-export async function startOidcIssuer({ people = {}, alg = 'RS256' }: OidcIssuerOptions = {}): Promise<OidcIssuer> {
+export async function startOidcIssuer(options: OidcIssuerOptions = {}): Promise<OidcIssuer> {
+  const {
+    people = {},
+    alg = 'RS256',
+    idTokenTtl = 3600,
+    refreshTokenTtl = 1_209_600,
+    clientSecret,
+    tellOfLogout,
+  } = options
   const name = 'oidc-provider'
   const { default: Provider } = (await import(name)) as { default: new (issuer: string, options: object) => Provider }
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-oidc-'))
@@ -69,8 +89,11 @@ export async function startOidcIssuer({ people = {}, alg = 'RS256' }: OidcIssuer
   let signingKey: JsonWebKey = {}
   let provider: Provider | undefined
   let keyRequests = 0
+  const requests = new Map<string, number>()
   const handler: RequestListener = (request, response) => {
-    if (request.url === '/jwks') keyRequests++
+    const [path = ''] = (request.url ?? '').split('?')
+    requests.set(path, (requests.get(path) ?? 0) + 1)
+    if (path === '/jwks') keyRequests++
     if (provider === undefined) return
     if (request.url?.startsWith('/interaction/') === true) void logIn(provider, request, response)
     else void provider.callback()(request, response)
@@ -86,17 +109,42 @@ export async function startOidcIssuer({ people = {}, alg = 'RS256' }: OidcIssuer
         {
           client_id: OIDC_CLIENT,
           application_type: 'native',
-          token_endpoint_auth_method: 'none',
-          redirect_uris: [REDIRECT],
+          ...(clientSecret === undefined
+            ? { token_endpoint_auth_method: 'none' }
+            : { token_endpoint_auth_method: 'client_secret_post', client_secret: clientSecret }),
+          grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+          // With any port (RFC 8252, section 7.3).
+          redirect_uris: [REDIRECT, 'http://127.0.0.1/callback', 'http://localhost:4180/callback'],
           id_token_signed_response_alg: alg,
+          ...(tellOfLogout !== undefined && {
+            backchannel_logout_uri: 'https://gateway.example.com/clusters/-/backchannel-logout',
+            backchannel_logout_session_required: true,
+          }),
         },
       ],
       claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups', 'team'] },
       // In the ID token, as kube-apiserver wants them.
       conformIdTokenClaims: false,
-      features: { devInteractions: { enabled: false } },
+      features: {
+        devInteractions: { enabled: false },
+        deviceFlow: { enabled: true },
+        revocation: { enabled: true },
+        rpInitiatedLogout: { enabled: true },
+        backchannelLogout: { enabled: tellOfLogout !== undefined },
+      },
+      ...(tellOfLogout !== undefined && {
+        fetch: async (_url: string, { body }: { body: unknown }) =>
+          new Response(null, { status: await tellOfLogout(String(body)) }),
+      }),
+      scopes: ['openid', 'offline_access'],
+      // Also without offline_access, as Keycloak.
+      issueRefreshToken: () => true,
+      expiresWithSession: () => false,
       interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
-      ttl: { AccessToken: 600, Grant: 600, IdToken: 3600, Interaction: 600, Session: 600 },
+      ttl: {
+        ...{ AccessToken: 600, DeviceCode: 600, Grant: 1_209_600, IdToken: idTokenTtl, Interaction: 600 },
+        ...{ RefreshToken: refreshTokenTtl, Session: 600 },
+      },
       cookies: { keys: [randomBytes(16).toString('hex')] },
       findAccount: (_context: unknown, sub: string) => ({
         accountId: sub,
@@ -104,7 +152,7 @@ export async function startOidcIssuer({ people = {}, alg = 'RS256' }: OidcIssuer
       }),
       async loadExistingGrant({ oidc }: FlowContext) {
         const grant = new oidc.provider.Grant({ clientId: oidc.client.clientId, accountId: oidc.session.accountId })
-        grant.addOIDCScope(SCOPES)
+        grant.addOIDCScope(`${SCOPES} offline_access`)
         await grant.save()
         return grant
       },
@@ -114,10 +162,16 @@ export async function startOidcIssuer({ people = {}, alg = 'RS256' }: OidcIssuer
   return {
     url,
     caFile,
+    requests,
     get keyRequests() {
       return keyRequests
     },
-    login: (user) => logInAs(url, ca.certPem, user),
+    login: (user, browser = new TestBrowser(ca.certPem)) => logInAs(url, browser, user),
+    async endSession(browser) {
+      const page = await browser.open(`${url}/session/end`)
+      const { status, text } = await browser.submit(page, { logout: 'yes' })
+      if (status !== 200) throw new Error(text)
+    },
     async sign(claims = {}, header = {}) {
       const now = Math.floor(Date.now() / 1000)
       const complete = { iss: url, aud: OIDC_CLIENT, sub: 'alice', iat: now, exp: now + 3600, ...claims }
@@ -165,35 +219,8 @@ async function logIn(provider: Provider, ...[request, response]: Parameters<Requ
   await provider.interactionFinished(request, response, { login, consent: {} })
 }
 
-interface PageAnswer {
-  readonly location: string
-  readonly text: string
-}
-
 /** What a browser and `kubectl oidc-login` do. */
-async function logInAs(issuer: string, ca: string, user: string): Promise<string> {
-  const cookies = new Map<string, string>()
-  const call = (url: string, body = ''): Promise<PageAnswer> => {
-    const headers: Record<string, string> = {
-      cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
-    }
-    if (body !== '') headers['content-type'] = 'application/x-www-form-urlencoded'
-    return new Promise((resolve, reject) => {
-      const sent = request(url, { ca, headers, agent: false, method: body === '' ? 'GET' : 'POST' }, (answer) => {
-        for (const line of answer.headers['set-cookie'] ?? []) {
-          const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-          cookies.set(name, value)
-        }
-        let text = ''
-        answer.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk
-        })
-        answer.once('end', () => resolve({ location: answer.headers.location ?? '', text }))
-      })
-      sent.once('error', reject)
-      sent.end(body)
-    })
-  }
+async function logInAs(issuer: string, browser: TestBrowser, user: string): Promise<string> {
   const verifier = randomBytes(32).toString('base64url')
   const query = new URLSearchParams({
     client_id: OIDC_CLIENT,
@@ -204,14 +231,11 @@ async function logInAs(issuer: string, ca: string, user: string): Promise<string
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
   })
-  let { location, text } = await call(`${issuer}/auth?${query}`)
-  for (let hops = 0; hops < 5 && location !== '' && !location.startsWith(REDIRECT); hops++) {
-    ;({ location, text } = await call(new URL(location, issuer).href))
-  }
-  const code = URL.canParse(location) ? new URL(location).searchParams.get('code') : null
-  if (code === null) throw new Error(`no code: ${location} ${text}`)
+  const { url, text } = await browser.open(`${issuer}/auth?${query}`, undefined, REDIRECT)
+  const code = new URL(url).searchParams.get('code')
+  if (code === null) throw new Error(`no code: ${url} ${text}`)
   const form = { grant_type: 'authorization_code', client_id: OIDC_CLIENT, redirect_uri: REDIRECT, code }
-  const answer = await call(`${issuer}/token`, String(new URLSearchParams({ ...form, code_verifier: verifier })))
+  const answer = await browser.open(`${issuer}/token`, { ...form, code_verifier: verifier })
   const { id_token: token } = JSON.parse(answer.text) as { id_token?: string }
   if (token === undefined) throw new Error(answer.text)
   return token

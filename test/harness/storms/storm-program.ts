@@ -1,10 +1,8 @@
 // The two sides of a storm, as processes (test/harness/go/storm): a crowd of client-go reflectors, each on a connection of its own, and
 // the API server that they list and watch. A command is a line, and its answer is one.
 
-import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
 import { binaries } from '../binaries.ts'
-import { endWithThisProcess, guarded } from '../process.ts'
+import { type LineProgram, startLineProgram } from '../line-program.ts'
 
 /** What has become of the clients since the last mark. */
 export interface CrowdStats {
@@ -102,14 +100,7 @@ export interface StormUpstreamOptions {
 /** In front of the command line, e.g. taskset and nice. Default: nothing. */
 export type Launch = readonly string[]
 
-export interface StormProgram<Stats> {
-  readonly pid: number
-  /** Resolves with the answer; commands are answered in order. */
-  command(line: string): Promise<Stats>
-  /** Kills it, and waits for its end. */
-  kill(): Promise<void>
-}
-
+export type StormProgram<Stats> = LineProgram<Stats>
 export type Crowd = StormProgram<CrowdStats>
 export type StormUpstream = StormProgram<UpstreamStats>
 
@@ -162,35 +153,5 @@ async function launch<Stats>(
 ): Promise<StormProgram<Stats>> {
   const { storm } = await binaries()
   const [first = storm, ...rest] = [...before, storm, ...args]
-  const [command, commandArgs] = guarded(first, rest)
-  const child = spawn(command, commandArgs, {
-    env: { ...process.env, GOGC: '200', ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  endWithThisProcess(child)
-  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    errors = (errors + text).slice(-2000)
-  })
-  child.stdin.on('error', () => undefined)
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const next = async <T>(): Promise<T> => {
-    const { value, done } = await lines.next()
-    if (done !== true) return JSON.parse(value) as T
-    await ended
-    throw new Error(`storm ${args[0]} ended: ${errors.trim()}`)
-  }
-  await next()
-  return {
-    pid: child.pid ?? -1,
-    command(line) {
-      child.stdin.write(`${line}\n`)
-      return next<Stats>()
-    },
-    async kill() {
-      child.kill('SIGKILL')
-      await ended
-    },
-  }
+  return await startLineProgram<Stats>(`storm ${args[0]}`, first, rest, { GOGC: '200', ...env })
 }

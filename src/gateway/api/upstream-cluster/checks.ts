@@ -2,6 +2,7 @@
 // Accepts what KubeGateway accepts, except for errors that can only do harm; test/data/upstreamcluster-objects.json is the table.
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
+import { nameOf } from '../../../kit/api/json/json-object.ts'
 import { complete, DURATION_PATTERN, fieldOf } from '../../../kit/api/json/json-schema.ts'
 import { isRecord, type Loose, looseView, normalize } from '../../../kit/api/json/object-shape.ts'
 import {
@@ -22,8 +23,10 @@ import { checkAutoDegrade } from './auto-degrade-checks.ts'
 import { checkAutoscaler, checkPodProtection, checkScaleProtection } from './cluster-protection-checks.ts'
 import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
+import { checkFederation } from './federation/federation-checks.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
-import { checkReadCache } from './read-cache-checks.ts'
+import { checkJwt } from './jwt-checks.ts'
+import { checkReadCache } from './read-cache/read-cache-checks.ts'
 import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules, checkShareWeights } from './rule-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
@@ -48,6 +51,8 @@ const SUBJECT_FIELDS = {
   'degrade.recovery': 'incidents',
   'degrade.mode': 'incidents',
   cache: 'the read cache',
+  members: 'federated reads',
+  'audit.sessions': 'recordings of sessions',
 } as const
 
 export type SubjectField = keyof typeof SUBJECT_FIELDS
@@ -89,6 +94,7 @@ export function checkUpstreamCluster(
   if (view === undefined || shape.ended) return reportable(problems, shapeMore, shape.ended)
   const rules = new FieldErrors()
   checkSpec(view, pem, options, rules)
+  checkMembers(view, object, options, rules)
   const followsShape = consequencesOf(shape)
   const ofRules = rules.found.filter(({ path }) => !followsShape(path))
   return reportable([...problems, ...ofRules], sum(shapeMore, rules.more))
@@ -130,7 +136,7 @@ export function normalizeUpstreamCluster(
   const { name, uid, resourceVersion, generation, creationTimestamp, labels, annotations } = metadata
   const optional = { uid, resourceVersion, generation, creationTimestamp, labels, annotations }
   const given = Object.entries(optional).filter(([, value]) => value !== undefined && value !== null)
-  const normal = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as UpstreamClusterSpec
+  const normal = { ...EMPTY, ...(normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as UpstreamClusterSpec) }
   return {
     apiVersion,
     kind,
@@ -138,6 +144,9 @@ export function normalizeUpstreamCluster(
     spec: globalLimits ? normal : withLocalLimits(normal),
   }
 }
+
+/** Members take the place of servers. */
+const EMPTY: Pick<UpstreamClusterSpec, 'servers'> = { servers: [] }
 
 /** Like KubeGateway without its limiter: every replica applies the local limit. */
 function withLocalLimits(spec: UpstreamClusterSpec): UpstreamClusterSpec {
@@ -216,14 +225,8 @@ function checkSpec(
   checkAccessRules(spec.accessControl?.allow ?? [], 'spec.accessControl.allow', out)
   checkAccessRules(spec.accessControl?.deny ?? [], 'spec.accessControl.deny', out)
   checkRules(spec.degrade?.exempt ?? [], 'spec.degrade.exempt', out)
-  const expiresAt = spec.degrade?.expiresAt
-  if (expiresAt !== undefined && !isTimestamp(expiresAt)) {
-    out.invalid(
-      'spec.degrade.expiresAt',
-      `${shown(expiresAt)} is not a valid time`,
-      'write RFC 3339, such as 2030-01-31T18:00:00Z',
-    )
-  }
+  checkExpiry(spec.degrade?.expiresAt, 'spec.degrade.expiresAt', out)
+  checkExpiry(spec.degrade?.before?.expiresAt, 'spec.degrade.before.expiresAt', out)
   if (spec.degrade?.limited !== undefined) checkLimited(spec.degrade.limited, out)
   const mode = spec.degrade?.mode
   if (mode === 'NoDisruption' || mode === 'Limited') hasEffect('degrade.mode', options, out)
@@ -241,6 +244,8 @@ function checkSpec(
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
     if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
+  const { serverRefusal = localServerMessage } = options
+  checkJwt(spec.authentication?.jwt ?? [], 'spec.authentication.jwt', { pem, serverRefusal }, out)
   checkRules(spec.listGuard?.exempt ?? [], 'spec.listGuard.exempt', out)
   checkShareWeights(spec.shares?.weights ?? [], 'spec.shares.weights', out)
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
@@ -253,6 +258,25 @@ function checkSpec(
   if (scaleProtection !== undefined && hasEffect('scaleProtection', options, out))
     checkScaleProtection(scaleProtection, podProtection !== undefined, 'spec.scaleProtection', out)
   if (cache !== undefined && hasEffect('cache', options, out)) checkReadCache(cache, 'spec.cache', out)
+  if (spec.audit?.sessions !== undefined) hasEffect('audit.sessions', options, out)
+}
+
+function checkMembers(
+  spec: Loose<UpstreamClusterSpec>,
+  object: Readonly<Record<string, unknown>>,
+  options: ClusterCheckOptions,
+  out: FieldErrors,
+): void {
+  const { servers, members = [], federation } = spec
+  const fix = 'add servers: the kube-apiservers, or members: clusters that are read as one'
+  if (servers === undefined && members.length === 0) out.required('spec.servers', 'is required', fix)
+  if ((members.length > 0 || federation !== undefined) && hasEffect('members', options, out))
+    checkFederation(spec, nameOf(object), out)
+}
+
+function checkExpiry(expiresAt: string | undefined, path: string, out: FieldErrors): void {
+  if (expiresAt === undefined || isTimestamp(expiresAt)) return
+  out.invalid(path, `${shown(expiresAt)} is not a valid time`, 'write RFC 3339, such as 2030-01-31T18:00:00Z')
 }
 
 /** If not, a warning says why. */
@@ -285,7 +309,7 @@ function checkRecovery(
     out.invalid(`spec.degrade.recovery.${name}`, `${shown(value)} is not a duration`, 'write 90s, 10m or 1h30m')
   }
   if (carriedOut) return
-  const message = 'has no effect: objects that are files have no leader who could carry it out'
+  const message = 'has no effect: with objects from files there is no leader to carry it out'
   out.warning('spec.degrade.recovery', message, 'set spec.degrade.mode step by step')
 }
 

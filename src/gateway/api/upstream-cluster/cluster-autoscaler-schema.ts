@@ -1,9 +1,9 @@
 // The schemas of spec.autoscaler and status.autoscaler.
 
 import { checked, defaultsTo, integer, list, object, text, time } from '../../../kit/api/json/json-schema.ts'
-import { CONFIG_MAP_NAME_RULES, NAMESPACE_RULES, SIZES } from './cel.ts'
+import { CONFIG_MAP_NAME_RULES, NAMESPACE_RULES, SIZES } from './cel/cel-rules.ts'
 
-const statusConfigMap = object('The ConfigMap that the cluster-autoscaler writes its status into.', {
+const statusConfigMap = object('The ConfigMap with the status of the cluster-autoscaler.', {
   namespace: checked(
     defaultsTo('kube-system', text('Its namespace.', { maxLength: SIZES.namespace })),
     NAMESPACE_RULES,
@@ -15,7 +15,7 @@ const statusConfigMap = object('The ConfigMap that the cluster-autoscaler writes
 })
 
 export const AUTOSCALER_SCHEMA = object(
-  'When present, even if empty, the status of the cluster-autoscaler is followed and reported. Default: it is not.',
+  'If present, even if empty, the status of the cluster-autoscaler is followed and reported. Default: it is not.',
   {
     statusConfigMap,
     staleAfterSeconds: defaultsTo(60, integer('Seconds without a write after which its status is stale.', 10, 3600)),
@@ -25,26 +25,26 @@ export const AUTOSCALER_SCHEMA = object(
 const group = object(
   'A node group.',
   {
-    name: text('As the cluster-autoscaler calls it.'),
+    name: text('Its name in the cluster-autoscaler.'),
     health: text('Healthy or Unhealthy.'),
     scaleUp: text('InProgress, NoActivity or Backoff.'),
     scaleUpSince: time('When scaleUp last changed.'),
     scaleDown: text('CandidatesPresent or NoCandidates.'),
     minSize: integer('Its smallest size.', 0),
     maxSize: integer('Its largest size.', 0),
-    target: integer('The size that was asked of the cloud.', 0),
+    target: integer('The size that was requested from the cloud.', 0),
     registered: integer('Its nodes.', 0),
     ready: integer('Nodes that are ready.', 0),
     unready: integer('Nodes that are not ready.', 0),
     longUnregistered: integer('Instances that did not become a node in time.', 0),
-    errorCode: text('Why it is in backoff, as one word.'),
-    errorMessage: text('Why it is in backoff.'),
+    errorCode: text('Reason for the backoff, as one word.'),
+    errorMessage: text('Reason for the backoff.'),
   },
   ['name'],
 )
 
 export const AUTOSCALER_REPORT_SCHEMA = object(
-  'What the cluster-autoscaler wrote last; whether it still holds is in the condition AutoscalerHealthy.',
+  'The last status of the cluster-autoscaler; the condition AutoscalerHealthy says whether it is still current.',
   {
     health: text('Healthy or Unhealthy: all nodes together.'),
     scaleUp: text('InProgress or NoActivity.'),

@@ -13,7 +13,7 @@ import {
   text,
 } from '../../../kit/api/json/json-schema.ts'
 import { labelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
-import { AGGREGATION_RULES, CELL_RULES, NAMESPACE_RULES, OBJECT_NAME_RULES, SIZES } from './cel.ts'
+import { AGGREGATION_RULES, CELL_RULES, NAMESPACE_RULES, OBJECT_NAME_RULES, SIZES } from './cel/cel-rules.ts'
 
 function namespace(description: string): Schema<string> {
   return checked(text(description, { maxLength: SIZES.namespace }), NAMESPACE_RULES)
@@ -37,8 +37,8 @@ const aggregation = object('How the pods of the cluster are counted.', {
   syncTime: defaultsTo(
     'ResourceVersion',
     oneOf(
-      'How it is known up to which moment the pods have been seen. ResourceVersion: by the versions of the cluster itself; ' +
-        'Clock: when an event came; Status: by the times in the status of the pods; Annotation: by syncTimeAnnotation.',
+      'How to determine up to which moment the pods have been seen. ResourceVersion: by the versions of the cluster itself; ' +
+        'Clock: by the arrival of events; Status: by the times in the status of the pods; Annotation: by syncTimeAnnotation.',
       ['ResourceVersion', 'Clock', 'Status', 'Annotation'],
     ),
   ),
@@ -50,18 +50,18 @@ const aggregation = object('How the pods of the cluster are counted.', {
 })
 
 export const POD_PROTECTION_SCHEMA = object(
-  'When present, even if empty, deletions and evictions of pods are checked against PodProtectors. Default: they are not.',
+  'If present, even if empty, deletions and evictions of pods are checked against PodProtectors. Default: they are not.',
   {
     cell: checked(
       text(
-        'Name of the cluster in the status of PodProtectors. Clusters of the same name are one cell. Default metadata.name.',
+        'Name of the cluster in the status of PodProtectors. Clusters with the same name are one cell. Default metadata.name.',
         {
           maxLength: SIZES.objectName,
         },
       ),
       CELL_RULES,
     ),
-    shadow: defaultsTo(false, flag('Evaluate, record, count and warn, but let pass.')),
+    shadow: defaultsTo(false, flag('Evaluate, record, count and warn, but admit.')),
     failurePolicy: defaultsTo(
       'Fail',
       oneOf('What happens to a deletion that cannot be evaluated: Fail refuses it.', ['Fail', 'Ignore']),

@@ -3,8 +3,8 @@
 import { defaultsTo, flag, object } from '../../../kit/api/json/json-schema.ts'
 
 export const CONTROLLER_MANAGER_SCHEMA = object(
-  'How kube-controller-manager of this cluster orders the pods that a scale-down deletes, for what the gateway says about that ' +
-    'beforehand. Default: as Kubernetes 1.31 and later.',
+  'How kube-controller-manager of this cluster orders the pods that a scale-down deletes, which the gateway predicts. ' +
+    'Default: as in Kubernetes 1.31 and later.',
   {
     podDeletionCost: defaultsTo(true, flag('The value of its feature gate PodDeletionCost.')),
     logarithmicScaleDown: defaultsTo(true, flag('The value of its feature gate LogarithmicScaleDown.')),

@@ -11,10 +11,16 @@ import {
   object,
   text,
 } from '../../../kit/api/json/json-schema.ts'
-import { CLIENT_CONFIG_RULES, SECRET_REFERENCE_RULES, SECURE_SERVING_RULES, SERVER_NAME_RULES, SIZES } from './cel.ts'
+import {
+  CLIENT_CONFIG_RULES,
+  SECRET_REFERENCE_RULES,
+  SECURE_SERVING_RULES,
+  SERVER_NAME_RULES,
+  SIZES,
+} from './cel/cel-rules.ts'
 
 function secretReference(what: string) {
-  const schema = object(`Where ${what} is kept, instead of inline. Exactly one of file and name.`, {
+  const schema = object(`A reference to ${what}, instead of an inline value. Exactly one of file and name.`, {
     file: text('Path of a file, relative to the configuration directory. Only for objects that come from files.'),
     name: text('Name of a Secret.', { maxLength: 253 }),
     namespace: defaultsTo('default', text('Namespace of the Secret. Default `{default}`.', { maxLength: 63 })),
@@ -28,7 +34,7 @@ const clientFields = object('How the gateway connects to the servers, and its cr
   bearerToken: base64("Token of the gateway's own user, base64."),
   keyData: base64("Private key of the gateway's client certificate: PEM, base64."),
   certData: base64("The gateway's client certificate: PEM, base64."),
-  caData: base64("CA certificates that the servers' certificates are verified with: PEM, base64."),
+  caData: base64("CA certificates that verify the servers' certificates: PEM, base64."),
   bearerTokenRef: secretReference('the token'),
   keyRef: secretReference('the private key'),
   certRef: secretReference('the client certificate'),
@@ -36,15 +42,12 @@ const clientFields = object('How the gateway connects to the servers, and its cr
   qps: defaultsTo(
     0,
     integer(
-      "Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods to be deleted. The users and addresses that cause them take turns. Default {default}: none.",
+      "Limit of the gateway's own calls per second, separately for each kind: token reviews, access reviews, reads of pods to be deleted. Calls are queued fairly by the user or address that causes them. Default {default}: none.",
       0,
     ),
   ),
   burst: defaultsTo(0, integer('Largest burst of those calls; at least qps when qps is set.', 0)),
-  qpsDivisor: defaultsTo(
-    0,
-    integer('qps is divided by this, for less than one call per second. 0 and 1 change nothing.', 0),
-  ),
+  qpsDivisor: defaultsTo(0, integer('Divisor of qps, for less than one call per second. 0 and 1 change nothing.', 0)),
   serverName: text("Name to verify in the servers' certificates. Default: the host of the endpoint."),
 })
 
@@ -53,7 +56,7 @@ export const CLIENT_CONFIG_SCHEMA = checked(clientFields, CLIENT_CONFIG_RULES)
 const servingFields = object('How clients are served.', {
   keyData: base64('Private key of the serving certificate: PEM, base64.'),
   certData: base64("Serving certificate for this cluster's host names: PEM, base64. Default: the gateway's own."),
-  clientCAData: base64('CA certificates that client certificates are verified with: PEM, base64.'),
+  clientCAData: base64('CA certificates that verify client certificates: PEM, base64.'),
   keyRef: secretReference('the private key'),
   certRef: secretReference('the serving certificate'),
   clientCARef: secretReference('the client CA bundle'),

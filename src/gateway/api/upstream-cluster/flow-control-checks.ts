@@ -72,7 +72,7 @@ function checkKind(schema: Schema, path: string, out: FieldErrors): void {
   if (given.length > 0) return
   const shared = LIMITS.filter((limit) => schema[GLOBAL_OF[limit]] !== undefined)
   for (const limit of shared) {
-    const fix = `add ${limit}: what each replica may do at most, as much as ${GLOBAL_OF[limit]} where one may do it all`
+    const fix = `add ${limit}, the limit of each replica; the same as ${GLOBAL_OF[limit]} if one replica may use all of it`
     out.required(childPath(path, limit), `is required when ${GLOBAL_OF[limit]} is set`, fix)
   }
   if (shared.length > 0) return

@@ -13,7 +13,7 @@ import {
   storedDefault,
   text,
 } from '../../../kit/api/json/json-schema.ts'
-import { FLOW_CONTROL_SCHEMA_RULES, SIZES, TOKEN_BUCKET_RULES } from './cel.ts'
+import { FLOW_CONTROL_SCHEMA_RULES, SIZES, TOKEN_BUCKET_RULES } from './cel/cel-rules.ts'
 
 function tokenBucket(description: string) {
   const schema = object(
@@ -31,7 +31,7 @@ function inflight(description: string) {
 }
 
 const limit = object(
-  'A limit that dispatch policies name. Exactly one of exempt, maxRequestsInflight and tokenBucket.',
+  'A limit to which dispatch policies refer. Exactly one of exempt, maxRequestsInflight and tokenBucket.',
   {
     name: text('Name, unique in the cluster.', { minLength: 1, maxLength: SIZES.flowControlSchemaName }),
     strategy: oneOf('Where the limit is kept: in this gateway (empty, local), or shared by replicas (global*).', [
@@ -45,16 +45,16 @@ const limit = object(
     tokenBucket: tokenBucket('Limits how many requests start per second.'),
     globalMaxRequestsInflight: inflight('The limit of all replicas together; at least the local one.'),
     globalTokenBucket: tokenBucket('The limit of all replicas together; at least the local one.'),
-    perUser: defaultsTo(false, flag('Every user has a limit of its own.')),
+    perUser: defaultsTo(false, flag('Each user has a separate limit.')),
     cost: defaultsTo(
       false,
       flag(
-        'A list counts once for each 100 kB that it will probably be answered with, up to 100 times or the limit; so does a watch that ' +
-          'begins with one.',
+        'A list counts once for each 100 kB of its estimated answer, up to 100 times or the limit; so does a watch that ' +
+          'begins with a list.',
       ),
     ),
     maxWatches: defaultsTo(0, integer('Watches open at once; 0 = no cap. Applies in addition to the other limits.', 0)),
-    shadow: defaultsTo(false, flag('Requests over the limit are counted and warned about, but let pass.')),
+    shadow: defaultsTo(false, flag('Requests over the limit are counted and warned about, but admitted.')),
   },
   ['name'],
 )

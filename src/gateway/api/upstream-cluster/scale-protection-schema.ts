@@ -2,7 +2,7 @@
 
 import { atMost, checked, defaultsTo, flag, list, object, oneOf, text } from '../../../kit/api/json/json-schema.ts'
 import { labelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
-import { NAMESPACE_RULES, SIZES } from './cel.ts'
+import { NAMESPACE_RULES, SIZES } from './cel/cel-rules.ts'
 
 export const SCALE_PROTECTION_SCHEMA = object(
   'When present, even if empty, writes that lower the replicas of a workload are checked against the PodProtectors of its pods. ' +

@@ -17,6 +17,7 @@ import {
   text,
   time,
 } from '../../../kit/api/json/json-schema.ts'
+import { AUDIT_SCHEMA } from './audit-schema.ts'
 import { AUTO_DEGRADE_SCHEMA } from './auto-degrade-schema.ts'
 import {
   ENDPOINT_RULES,
@@ -27,14 +28,16 @@ import {
   SHA256_RULES,
   SIZES,
   SPEC_RULES,
-} from './cel.ts'
+} from './cel/cel-rules.ts'
 import { AUTOSCALER_SCHEMA } from './cluster-autoscaler-schema.ts'
 import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
+import { FEDERATION_SCHEMA, MEMBERS_SCHEMA } from './federation/federation-schema.ts'
+import { JWT_SCHEMA } from './jwt-schema.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
-import { READ_CACHE_SCHEMA } from './read-cache-schema.ts'
+import { READ_CACHE_SCHEMA } from './read-cache/read-cache-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { STRATEGIES } from './strategies.ts'
 
@@ -48,8 +51,8 @@ const serviceAccount = object('A ServiceAccount; both are needed.', {
 const ENTRY_SCHEMA: Schema<string> = text('`x`, `-x` (not x) or `*` (all).')
 
 const RULE_SCHEMA = object(
-  'Matches a request when all fields do. `-x` inverts an entry; a list of inverted entries means none of these; in a ' +
-    'list that has positive entries too, the inverted ones are ignored.',
+  'Matches a request if all fields match. `-x` inverts an entry; a list of inverted entries means none of these; in a ' +
+    'list that also has positive entries, the inverted ones are ignored.',
   {
     verbs: list(
       'get, list, watch, create, update, patch, delete, deletecollection ... Empty matches nothing.',
@@ -63,7 +66,7 @@ const RULE_SCHEMA = object(
       ENTRY_SCHEMA,
     ),
     serviceAccounts: list('ServiceAccounts, in addition to users.', serviceAccount),
-    userGroups: list('Groups, of which the user needs to have one. Empty matches all.', ENTRY_SCHEMA),
+    userGroups: list('Groups, at least one of which the user must have. Empty matches all.', ENTRY_SCHEMA),
     nonResourceURLs: list(
       'Paths of non-resource requests; a trailing * is a prefix glob. Empty matches none.',
       ENTRY_SCHEMA,
@@ -76,49 +79,49 @@ const RULE_SCHEMA = object(
   },
 )
 
-const ACCESS_RULE_SCHEMA = object('Matches a client when all fields given do.', {
+const ACCESS_RULE_SCHEMA = object('Matches a client if all given fields match.', {
   name: text('Shown in the refusal.'),
   users: list('User names; a trailing * is a prefix glob.', ENTRY_SCHEMA),
-  userGroups: list('Groups, of which the user needs to have one.', ENTRY_SCHEMA),
+  userGroups: list('Groups, at least one of which the user must have.', ENTRY_SCHEMA),
   userAgents: list('User-Agent headers; a trailing * is a prefix glob.', ENTRY_SCHEMA),
   sourceIPs: list('Addresses of the client.', text('An address, or a block such as 10.0.0.0/8.')),
 })
 
 // Schema of spec.listGuard.
 const LIST_GUARD_SCHEMA = object(
-  'When present, even if empty, lists without a limit of what is known to be large are refused with 429, of all namespaces or of one. ' +
-    'Pages, watches, lists from the cache (resourceVersion=0), nodes and controllers pass. Default: none is refused.',
+  'If present, even if empty, lists without a limit that are known to be large are refused with 429, of one namespace or of all. ' +
+    'Pages, watches, lists from the cache (resourceVersion=0), nodes and controllers pass. Default: no list is refused.',
   {
-    shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+    shadow: defaultsTo(false, flag('Count and warn, but admit.')),
     maxBytesUnlimited: defaultsTo(
       50_000_000,
       integer(
-        'The largest list that is answered to who sets no limit, in bytes without compression, as last seen. What was never seen passes.',
+        'Largest list that may be requested without a limit, by its last known size in bytes without compression. Lists of unknown size pass.',
         100_000,
       ),
     ),
-    exempt: list('Lists that pass, whatever they cost. What spec.degrade.exempt names passes, too.', RULE_SCHEMA),
+    exempt: list('Lists that pass at any size. Requests that match spec.degrade.exempt pass, too.', RULE_SCHEMA),
   },
 )
 
 // Schema of spec.shares.
 const weight = object(
-  'Users with another weight than 1: all fields given must match.',
+  'Users with a weight other than 1: all given fields must match.',
   {
-    weight: integer('How many shares of a user with weight 1 each of them has.', 1, 100),
+    weight: integer('Each of them has as many shares as this number of users with weight 1.', 1, 100),
     users: list('User names; a trailing * is a prefix glob.', ENTRY_SCHEMA),
-    userGroups: list('Groups, of which the user needs to have one.', ENTRY_SCHEMA),
+    userGroups: list('Groups, at least one of which the user must have.', ENTRY_SCHEMA),
   },
   ['weight'],
 )
 
 const SHARES_SCHEMA = object(
-  'How much of what the gateway divides among users those of this cluster have beside others, where there is not enough for all: requests in ' +
+  'Shares of the users of this cluster in the resources that the gateway divides among users under contention: requests in ' +
     'flight, watches, memory, reviews. Heartbeats of nodes need no weight.',
   {
     weights: atMost(
       SIZES.shareWeights,
-      list('In order; the first that matches decides. Everybody else has weight 1.', weight),
+      list('In order; the first match decides. All other users have weight 1.', weight),
     ),
   },
 )
@@ -143,8 +146,8 @@ const server = object(
     resolve: defaultsTo(
       false,
       flag(
-        'Each address that the DNS name in `endpoint` has is an endpoint with its own health and load. The name is looked up again when ' +
-          'its TTL is over. Without, each new connection looks it up.',
+        'Each address of the DNS name in `endpoint` is an endpoint with its own health and load. The name is looked up again when ' +
+          'its TTL expires. If false, each new connection looks it up.',
       ),
     ),
   },
@@ -152,7 +155,7 @@ const server = object(
 )
 
 const dispatchPolicy = object(
-  'How requests that one of its rules matches are handled.',
+  'How requests that match one of its rules are handled.',
   {
     strategy: defaultsTo('RoundRobin', oneOfOrNone('How a server is picked.', STRATEGIES)),
     upstreamSubset: atMost(
@@ -162,7 +165,7 @@ const dispatchPolicy = object(
         text('An endpoint.', { maxLength: SIZES.endpoint }),
       ),
     ),
-    rules: list('One of these has to match.', RULE_SCHEMA, 1),
+    rules: list('At least one must match.', RULE_SCHEMA, 1),
     flowControlSchemaName: text('The limit, by its name in spec.flowControl. Default: none.', {
       maxLength: SIZES.flowControlSchemaName,
     }),
@@ -174,42 +177,52 @@ const dispatchPolicy = object(
 )
 
 const healthCheck = object('How servers are probed.', {
-  path: checked(defaultsTo('/readyz', text('Path asked for with GET.', { maxLength: 2048 })), PROBE_PATH_RULES),
+  path: checked(defaultsTo('/readyz', text('Path of the GET request.', { maxLength: 2048 })), PROBE_PATH_RULES),
   intervalSeconds: defaultsTo(5, integer('Seconds between two probes.', 1, 300)),
   timeoutSeconds: defaultsTo(3, integer('Seconds until a probe has failed.', 1, 60)),
   healthyThreshold: defaultsTo(1, integer('Consecutive successes until a server is healthy.', 1, 100)),
   unhealthyThreshold: defaultsTo(2, integer('Consecutive failures until a server is unhealthy.', 1, 100)),
 })
 
-const accessControl = object('Who may use the cluster at all.', {
-  allow: list('When not empty, users that it does not name are refused.', ACCESS_RULE_SCHEMA),
+const accessControl = object('Which users may use the cluster at all.', {
+  allow: list('If not empty, all users that it does not match are refused.', ACCESS_RULE_SCHEMA),
   deny: list('Checked first.', ACCESS_RULE_SCHEMA),
-  shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+  shadow: defaultsTo(false, flag('Count and warn, but admit.')),
 })
 
 const recovery = object(
-  'The leader among the gateways climbs back to Off from here: it sets the next mode of the ladder when the checks of the mode have held, ' +
-    'and goes back one when they fail. status.degrade.recovery says what it waits for. Removed at the end. expiresAt ends it as it ends the mode.',
+  'The leading gateway returns to Off step by step: it sets the next mode of the ladder when the checks of the present mode have held, ' +
+    'and goes back one mode when they fail. status.degrade.recovery shows what it waits for. Removed at the end. expiresAt ends it with the mode.',
   {
-    hold: defaultsTo('60s', duration('How long the checks of a mode have to hold until the next mode is set.')),
-    ramp: defaultsTo(
-      '10m',
-      duration('How long Limited takes to let through as much as Off; it is held at least as long.'),
-    ),
+    hold: defaultsTo('60s', duration('How long the checks of a mode must hold before the next mode is set.')),
+    ramp: defaultsTo('10m', duration('How long the ramp of Limited takes; the mode is held at least as long.')),
   },
+)
+
+const before = object(
+  'The switch as it was before a command for many clusters set the mode. A recovery ends there instead of at Off, and then removes this field, as mode Off does.',
+  {
+    mode: oneOf('The mode. Off: nothing was refused.', DEGRADE_MODES),
+    reason: text('Its reason.', { maxLength: 1024 }),
+    expiresAt: text('Its expiry (RFC 3339). From then on the recovery leads to Off. Default: none.', {
+      format: 'date-time',
+    }),
+    shadow: flag('Whether it was in shadow mode.'),
+  },
+  ['mode'],
 )
 
 const DAY_SECONDS = 86_400
 
 const degradeLimit = object(
-  'How many disruptive requests per second each replica lets pass in mode Limited. The rate grows from `since` on; without that it stays ' +
+  'Disruptive requests per second that each replica admits in mode Limited. The rate grows from `since` on; without that field it stays ' +
     'at startQPS.',
   {
-    startQPS: defaultsTo(1, integer('When the mode is set.', 1, 1_000_000)),
-    endQPS: defaultsTo(20, integer('At the end of the ramp, and from there on.', 1, 1_000_000)),
+    startQPS: defaultsTo(1, integer('Rate when the mode is set.', 1, 1_000_000)),
+    endQPS: defaultsTo(20, integer('Rate at the end of the ramp, and after it.', 1, 1_000_000)),
     overSeconds: defaultsTo(
       300,
-      integer('How long the ramp takes. Default {default}; recovery.ramp outranks it.', 0, DAY_SECONDS),
+      integer('How long the ramp takes. Default {default}; recovery.ramp takes precedence.', 0, DAY_SECONDS),
     ),
   },
 )
@@ -218,29 +231,30 @@ const degrade = object('The degrade switch, for incidents.', {
   mode: defaultsTo(
     DEFAULT_DEGRADE_MODE,
     oneOf(
-      `${DEGRADE_MODES.map((mode) => `${mode}: ${degradeEffect(mode)}`).join('; ')}. Each lets through all that the stricter one ` +
-        'does. Default {default}. In YAML write "Off" in quotes: without, it means false.',
+      `${DEGRADE_MODES.map((mode) => `${mode}: ${degradeEffect(mode)}`).join('; ')}. Each admits everything that the next stricter one ` +
+        'admits. Default {default}. In YAML write "Off" in quotes: without them it means false.',
       DEGRADE_MODES,
     ),
   ),
   reason: text('Shown in every refusal.', { maxLength: 1024 }),
   expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),
-  since: text('When the mode was set (RFC 3339). To be set together with mode Limited.', { format: 'date-time' }),
+  since: text('When the mode was set (RFC 3339). Set it together with mode Limited.', { format: 'date-time' }),
   limited: degradeLimit,
   exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
-  shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+  shadow: defaultsTo(false, flag('Count and warn, but admit.')),
   recovery,
+  before,
   auto: AUTO_DEGRADE_SCHEMA,
 })
 
 const revocation = object(
   'A user or credential that is refused. Exactly one of user, certificateFingerprint and tokenHash.',
   {
-    user: text('A user name, whichever way the user authenticates.', { minLength: 1, maxLength: SIZES.userName }),
+    user: text('A user name, for any way of authentication.', { minLength: 1, maxLength: SIZES.userName }),
     certificateFingerprint: sha256('the client certificate (DER), or of the part of it that is signed'),
     tokenHash: sha256('the bearer token, or of header.payload of a JWT'),
-    reason: text('Why. For people.', { maxLength: 1024 }),
-    revokedAt: time('When. For people.'),
+    reason: text('Reason, for people.', { maxLength: 1024 }),
+    revokedAt: time('Time of the revocation, for people.'),
   },
 )
 
@@ -249,9 +263,10 @@ function sha256(what: string): Schema<string> {
 }
 
 const authentication = object('How clients are authenticated.', {
-  audiences: list("Audiences asked for in a TokenReview. Empty: the cluster's own.", text('An audience.')),
-  tokenSuccessTTLSeconds: defaultsTo(60, integer('Seconds that a verified token is remembered; 0 = not.', 0)),
-  tokenFailureTTLSeconds: defaultsTo(10, integer('Seconds that a rejected token is remembered; 0 = not.', 0)),
+  audiences: list("Audiences requested in a TokenReview. Empty: the cluster's own.", text('An audience.')),
+  tokenSuccessTTLSeconds: defaultsTo(60, integer('Seconds that a verified token is cached; 0 = not at all.', 0)),
+  tokenFailureTTLSeconds: defaultsTo(10, integer('Seconds that a rejected token is cached; 0 = not at all.', 0)),
+  jwt: JWT_SCHEMA,
   anonymous: defaultsTo(true, flag('Whether requests without credentials pass as system:anonymous.')),
   revoked: atMost(
     SIZES.revoked,
@@ -259,7 +274,7 @@ const authentication = object('How clients are authenticated.', {
   ),
 })
 
-const addresses = object('Addresses by which clients choose this cluster when they send no host name.', {
+const addresses = object('Addresses that select this cluster for clients that send no host name.', {
   ips: atMost(
     SIZES.ips,
     list(
@@ -273,12 +288,15 @@ const addresses = object('Addresses by which clients choose this cluster when th
 const spec = object(
   'An upstream Kubernetes cluster and how it is served.',
   {
-    servers: checked(atMost(SIZES.servers, list('The kube-apiservers.', server, 1)), SERVERS_RULES),
+    servers: checked(
+      atMost(SIZES.servers, list('The kube-apiservers. Required, unless there are members.', server, 1)),
+      SERVERS_RULES,
+    ),
     followEndpointSlice: defaultsTo(
       false,
       flag(
-        "The API servers are those in the cluster's own EndpointSlice `kubernetes`, which is watched. Those in `servers` find it, and " +
-          'serve while none of the others can. Needs https, a CA in clientConfig, and a DNS name to verify.',
+        "The API servers are those in the cluster's own EndpointSlice `kubernetes`, which is watched. Those in `servers` are used to find it, and " +
+          'while none of the others is available. Needs https, a CA in clientConfig, and a DNS name to verify.',
       ),
     ),
     clientConfig: CLIENT_CONFIG_SCHEMA,
@@ -291,10 +309,7 @@ const spec = object(
       list('In order; the first with a rule that matches decides. No match: 403.', dispatchPolicy, 1),
     ),
     logging: object('Access log.', {
-      mode: oneOf(
-        'Access log of this cluster: "on", "off" (in quotes), or empty for what the policies say.',
-        LOG_MODES,
-      ),
+      mode: oneOf('Access log of this cluster: "on", "off" (in quotes), or empty to follow the policies.', LOG_MODES),
     }),
     addresses,
     default: defaultsTo(false, flag('Serves every request that no other cluster claims. At most one cluster.')),
@@ -309,8 +324,13 @@ const spec = object(
     scaleProtection: SCALE_PROTECTION_SCHEMA,
     controllerManager: CONTROLLER_MANAGER_SCHEMA,
     cache: READ_CACHE_SCHEMA,
+    members: MEMBERS_SCHEMA,
+    federation: FEDERATION_SCHEMA,
+    audit: AUDIT_SCHEMA,
   },
-  ['servers', 'dispatchPolicies'],
+  ['dispatchPolicies'],
+  // Filled in where members take their place.
+  ['servers'],
 )
 
 export const UPSTREAM_CLUSTER_SPEC_SCHEMA = checked(spec, SPEC_RULES)

@@ -16,6 +16,7 @@ import {
 } from '../../../kit/api/json/json-schema.ts'
 import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
+import { CACHED_RESOURCES_SCHEMA, READ_CACHE_STATUS_SCHEMA } from './read-cache/read-cache-status-schema.ts'
 
 /** Rounding avoids a status write every second. */
 export const LAST_SEEN_STEP_MINUTES = 5
@@ -25,24 +26,24 @@ const condition = object(
   'A condition of the cluster.',
   {
     type: text(
-      'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded; ServersResolved, LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it.',
+      'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded; ServersResolved, IssuersReachable, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy, ReadCacheReady and MembersReady if the spec asks for it.',
     ),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
-    observedGeneration: generation('metadata.generation that this is about.'),
+    observedGeneration: generation('metadata.generation to which the condition applies.'),
     lastTransitionTime: time('When the status last changed.'),
-    reason: text('Why, as one word for programs.'),
-    message: text('Why, as a sentence for people.'),
+    reason: text('Reason, as one word for programs.'),
+    message: text('Reason, as a sentence for people.'),
   },
   ['type', 'status'],
   ['lastTransitionTime', 'reason', 'message'],
 )
 
 const protection = object(
-  'What the replica does to protect pods.',
+  'How the replica protects pods.',
   {
     cell: text('spec.podProtection.cell.'),
     state: typedText<'Judging' | 'Counting' | 'Starting' | 'Broken'>(
-      'Judging: it knows the PodProtectors; Counting: it also counts the pods; Starting; or Broken.',
+      'Judging: it evaluates PodProtectors; Counting: it also counts the pods; Starting; or Broken.',
     ),
     since: time('When the state began.'),
     message: text('Why it is Broken.'),
@@ -59,17 +60,18 @@ const gateway = object(
     threadsApplied: integer('Threads that have observedGeneration, or a newer one, in force.', 0),
     observedGeneration: generation('metadata.generation that the replica has put in force, or is about to.'),
     appliedAt: time('When the last thread had it in force.'),
-    message: text('What keeps the replica from more, or what it works without.'),
+    message: text('What prevents the replica from applying a newer generation, or what it lacks.'),
     podProtection: protection,
+    cache: CACHED_RESOURCES_SCHEMA,
     lastSeen: object(
-      `When clients that matter in an incident came through it last, to ${LAST_SEEN_STEP_MINUTES} minutes. Absent: never since it was started.`,
+      `When clients that matter in an incident last sent a request through it, to ${LAST_SEEN_STEP_MINUTES} minutes. Absent: never since its start.`,
       {
         controllerManager: time('kube-controller-manager, which evicts pods of nodes without heartbeats.'),
         kubelets: time('Any kubelet: their heartbeats keep nodes Ready.'),
       },
     ),
     refusedDisruptive: integer(
-      'Different disruptive requests that it refused in the last minute; above 10 rounded up to a power of two. Absent: none.',
+      'Distinct disruptive requests that it refused in the last minute; above 10, rounded up to a power of two. Absent: none.',
       0,
     ),
   },
@@ -78,27 +80,27 @@ const gateway = object(
 )
 
 const recoveryCheck = object(
-  'What has to hold until the next mode is set.',
+  'A check that must hold before the next mode is set.',
   {
     name: text('Endpoints, Upstream, Nodes or Disruption.'),
     ok: flag('Whether it holds.'),
-    message: text('What was seen.'),
+    message: text('The observation.'),
   },
   ['name', 'ok', 'message'],
 )
 
-const degrade = object('What the leader among the gateways sees of an incident.', {
-  readyNodesBefore: integer('Share of Ready nodes before it, in per cent; absent: it was not observed.', 0, 100),
+const degrade = object('Observations of an incident by the leading gateway.', {
+  readyNodesBefore: integer('Percentage of Ready nodes before it; absent: not observed.', 0, 100),
   auto: AUTO_DEGRADE_STATUS_SCHEMA,
   recovery: object(
-    'How far spec.degrade.recovery is.',
+    'Progress of spec.degrade.recovery.',
     {
-      step: text('The mode that it is at.'),
-      since: time('Since when it is at this mode.'),
-      startedFrom: text('The strictest mode that it has been at: it goes back no further.'),
-      holdingSince: time('Since when all checks have held; absent: they do not.'),
-      checks: list('What has to hold until the next mode is set.', recoveryCheck),
-      waitingFor: text('What has to happen until the next mode is set.'),
+      step: text('The present mode.'),
+      since: time('When the present mode was set.'),
+      startedFrom: text('The strictest mode so far: it does not go back further.'),
+      holdingSince: time('Since when all checks have held; absent: at least one does not hold.'),
+      checks: list('Checks that must hold before the next mode is set.', recoveryCheck),
+      waitingFor: text('What must happen before the next mode is set.'),
     },
     ['step', 'since', 'startedFrom', 'checks', 'waitingFor'],
   ),
@@ -110,11 +112,11 @@ function generation(description: string): Schema<number> {
 
 export const UPSTREAM_CLUSTER_STATUS_SCHEMA = open(
   object('What the gateways report.', {
-    observedGeneration: generation('metadata.generation that was looked at last.'),
+    observedGeneration: generation('metadata.generation that was last processed.'),
     conditions: byKey(
       'type',
       list(
-        'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded, ServersResolved, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy.',
+        'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded, ServersResolved, IssuersReachable, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy, ReadCacheReady, MembersReady.',
         condition,
       ),
     ),
@@ -122,7 +124,7 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA = open(
       'The servers.',
       {
         ready: integer('Enabled and healthy ones.', 0),
-        total: integer('All in spec.servers; of one with `resolve` each address.', 0),
+        total: integer('All in spec.servers; each address of a server with `resolve`.', 0),
       },
       [],
       ['ready', 'total'],
@@ -130,12 +132,13 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA = open(
     gateways: byKey(
       'name',
       list(
-        'What each replica has in force: proof that a switch works everywhere.',
+        'The state of each replica, which proves that a switch is in force everywhere.',
         // Another replica may be newer: its fields are kept.
         open(gateway),
       ),
     ),
     degrade: open(degrade),
     autoscaler: AUTOSCALER_REPORT_SCHEMA,
+    cache: READ_CACHE_STATUS_SCHEMA,
   }),
 )

@@ -16,6 +16,10 @@ export type ClientsSeen = NonNullable<GatewayStatus['lastSeen']>
  * not ready yet. `Broken`: it cannot, and `message` says why. In other states `message` says why it generates no PodProtectors.
  */
 export type GatewayProtection = NonNullable<GatewayStatus['podProtection']>
+/** A cached resource of one replica. */
+export type CachedResourceStatus = NonNullable<GatewayStatus['cache']>[number]
+/** The cached resources of all replicas. */
+export type ReadCacheStatus = NonNullable<UpstreamClusterStatus['cache']>
 /** The leader's view of an incident. */
 export type DegradeStatus = NonNullable<UpstreamClusterStatus['degrade']>
 /** A new leader continues from here. */

@@ -62,6 +62,9 @@ export type Degrade = Given<'degrade'>
 export type DegradeLimit = NonNullable<Degrade['limited']>
 /** Durations in Go's format: `60s`, `1m30s`. */
 export type DegradeRecovery = NonNullable<Degrade['recovery']>
+/** Where a recovery ends, if not at Off. */
+export type DegradeBefore = NonNullable<Degrade['before']>
 export type Authentication = Given<'authentication'>
+export type JwtAuthenticator = NonNullable<Authentication['jwt']>[number]
 /** Exactly one of `user`, `certificateFingerprint` and `tokenHash`. */
 export type Revocation = NonNullable<Authentication['revoked']>[number]

@@ -1,8 +1,9 @@
-// Checks each right that the gateway needs in a cluster, as the gateway's own user (SelfSubjectAccessReview). SelfSubjectRulesReview
-// would take one call, but is incomplete with a webhook authorizer.
+// Checks each right that the gateway needs in a cluster, as the gateway's own user (SelfSubjectAccessReview), and those of the user that its read
+// cache reads as (SubjectAccessReview). SelfSubjectRulesReview would take one call, but is incomplete with a webhook authorizer.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { GROUP_AUTHENTICATED } from '../../../kube/api/user.ts'
 import { type GatewayRight, missingRightsMessage, reviewAttributes } from '../../core/identity/gateway-rights.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 
@@ -18,6 +19,7 @@ export type RightsAnswer =
 type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
 
 const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+const OTHERS_ACCESS_PATH = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
 const IDENTITY_PATH = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const SELF_REVIEW: GatewayRight = {
   verb: 'create',
@@ -58,14 +60,22 @@ async function missingOf(call: RightsCall, right: GatewayRight): Promise<readonl
 }
 
 async function isGranted(call: RightsCall, right: GatewayRight): Promise<boolean> {
-  const { status, body } = await call(
-    ACCESS_PATH,
-    JSON.stringify({
-      kind: 'SelfSubjectAccessReview',
-      apiVersion: 'authorization.k8s.io/v1',
-      spec: { resourceAttributes: reviewAttributes(right) },
-    }),
-  )
+  const resourceAttributes = reviewAttributes(right)
+  const apiVersion = 'authorization.k8s.io/v1'
+  const { user } = right
+  if (user !== undefined) {
+    const spec = { user, groups: [GROUP_AUTHENTICATED], resourceAttributes }
+    const review = JSON.stringify({ kind: 'SubjectAccessReview', apiVersion, spec })
+    const answer = await call(OTHERS_ACCESS_PATH, review)
+    // The gateway may not ask, which is reported as a missing right of its own.
+    return answer.status === 403 || isAllowed(answer)
+  }
+  const review = JSON.stringify({ kind: 'SelfSubjectAccessReview', apiVersion, spec: { resourceAttributes } })
+  return isAllowed(await call(ACCESS_PATH, review))
+}
+
+/** @throws {NoVerdict} */
+function isAllowed({ status, body }: KubeAnswer): boolean {
   if (status === 401) throw new NoVerdict({ kind: 'rejected', message: 'the cluster does not accept it (401)' })
   if (status === 403) {
     const message = `the cluster does not even let the gateway ask for its rights (${SELF_REVIEW.resource}: 403): is this a credential of this cluster?`
@@ -73,7 +83,7 @@ async function isGranted(call: RightsCall, right: GatewayRight): Promise<boolean
   }
   const answer = status === 200 || status === 201 ? statusOf(body) : undefined
   if (typeof answer?.['allowed'] !== 'boolean') {
-    throw new NoVerdict({ kind: 'unanswered', message: `SelfSubjectAccessReview was answered with ${status}` })
+    throw new NoVerdict({ kind: 'unanswered', message: `a review of the gateway's rights was answered with ${status}` })
   }
   return answer['allowed'] && answer['denied'] !== true
 }

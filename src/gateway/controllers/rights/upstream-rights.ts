@@ -230,7 +230,7 @@ class RightsChecker {
     const why = messageOf(state)
     if (state.kind === 'missing') log.warn(missingText(state.missing), { cluster, why })
     if (state.kind === 'rejected') log.warn('a cluster does not accept the credential of the gateway', { cluster, why })
-    if (state.kind === 'unanswered') log.warn('the rights of the gateway in a cluster are not known', { cluster, why })
+    if (state.kind === 'unanswered') log.warn('the rights of the gateway in a cluster are unknown', { cluster, why })
     if (state.kind === 'granted') log.info('the gateway has all rights that it needs in a cluster', { cluster })
     onChange(cluster, state)
   }
@@ -260,7 +260,7 @@ class RightsChecker {
 
 function missingText(missing: readonly GatewayRight[]): string {
   if (!requestsStillPass(missing)) return 'the gateway lacks rights in a cluster: its requests are refused'
-  const what = missing.some(isProtectionRight) ? 'pod protection' : 'what it does beside requests'
+  const what = missing.some(isProtectionRight) ? 'pod protection' : 'its work beyond forwarding requests'
   return `the gateway lacks rights that ${what} needs in a cluster`
 }
 

@@ -19,7 +19,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   [CLIENT_CA, 'client-ca'],
   [UPSTREAM_CA, 'upstream-ca'],
 ])
-/** Bundles may hold old CAs beside those in use, so only the last expiry counts. */
+/** Bundles may contain old CAs next to those in use, so only the last expiry counts. */
 const BUNDLES: ReadonlySet<string> = new Set([CLIENT_CA, UPSTREAM_CA])
 
 /** @param nowMs milliseconds since the epoch */
@@ -37,7 +37,7 @@ export function certificateFaults(compiled: CompiledCluster, nowMs: number): rea
       })
     }
   }
-  // A bundle may hold old CAs beside those in use. Tokens still work.
+  // A bundle may contain old CAs next to those in use. Tokens still work.
   const roots = timesOf(compiled).get(CLIENT_CA) ?? []
   const lastMs = Math.max(...roots.map(({ endsMs }) => endsMs))
   if (roots.length > 0 && lastMs <= nowMs) {

@@ -12,11 +12,13 @@ import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadershi
 import { afterFailedWrite } from '../../../kube/controllers/kernel/object-patch.ts'
 import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import type { SourceError } from '../../api/resource-source.ts'
+import type { CachedResourceInForce } from '../../api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../api/upstream-cluster-kind.ts'
 import type { CellClocks } from '../../core/clocks/cell-clock.ts'
+import { shownCache } from '../../core/status/cached-resources.ts'
 import { statusTransitions } from '../../core/status/events.ts'
-import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
+import type { AutoscalerFact, IssuerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
 import { type KnownCluster, keepCluster } from './known.ts'
@@ -47,9 +49,13 @@ export interface ClusterStatusDeps {
   limitsMessage?(cluster: string): string
   /** How this replica protects the pods of a cluster; undefined = it doesn't. Default: undefined. */
   podProtection?(cluster: string): GatewayProtection | undefined
+  /** This replica's read cache of a cluster. Default: none. */
+  readCache?(cluster: string): readonly CachedResourceInForce[]
   /** The servers of a cluster whose names are looked up; undefined = none. Default: none. */
   servers?(cluster: string): readonly ServerFact[] | undefined
-  /** Status of a cluster's cluster-autoscaler; undefined = not followed here. Default: none is. */
+  /** Issuers of the tokens of a cluster; undefined = none. Default: none. */
+  issuers?(cluster: string): readonly IssuerFact[] | undefined
+  /** Status of a cluster's cluster-autoscaler; undefined = not followed here. Default: never followed. */
   autoscaler?(cluster: string): AutoscalerFact | undefined
   /** In [0, 1). */
   random(): number
@@ -206,11 +212,12 @@ class ClusterStatuses implements ClusterStatusController {
     const before = statusOf(known.object)
     known.limitsMessage = this.#deps.limitsMessage?.(name) ?? ''
     known.podProtection = this.#deps.podProtection?.(name)
+    known.cache = shownCache(this.#deps.readCache?.(name) ?? [], known.cache, clock.monotonic())
     known.lastSeen = clientsSeen(this.#deps.clusters, name)
     known.refused = refusedDisruptive(this.#deps.clusters, name, clock.now())
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'done'
-    // A server that drops part of what is written must not be written to forever.
+    // A server that drops a part of each write must not be written to forever.
     if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'done'
     return await this.#write(name, known, before, wanted)
   }
@@ -221,7 +228,7 @@ class ClusterStatuses implements ClusterStatusController {
   }
 
   #statusOf(
-    { limitsMessage, podProtection, lastSeen, refused }: KnownCluster,
+    { limitsMessage, podProtection, cache, lastSeen, refused }: KnownCluster,
     facts: StatusFacts,
     before: UpstreamClusterStatus | undefined,
   ): UpstreamClusterStatus {
@@ -232,6 +239,7 @@ class ClusterStatuses implements ClusterStatusController {
       leads: this.#deps.leadership.isLeader(),
       limitsMessage,
       podProtection,
+      cache: cache?.resources,
       lastSeen,
       refused,
       isGone: (name: string) => this.#replicas.isGone(name),

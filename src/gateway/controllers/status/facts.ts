@@ -2,8 +2,9 @@
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import type { SourceError } from '../../api/resource-source.ts'
+import type { CachedResourceInForce } from '../../api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import { type CellClocks, certainSkewMs } from '../../core/clocks/cell-clock.ts'
-import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { CompiledCachedResource, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import {
   type GatewayRight,
   isProtectionRight,
@@ -11,10 +12,12 @@ import {
   requestsStillPass,
 } from '../../core/identity/gateway-rights.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
+import { type MembersFact, membersFact } from '../../core/status/members.ts'
 import type {
   AutoscalerFact,
   CredentialFault,
   EndpointState,
+  IssuerFact,
   LimitsFact,
   MeasuredClocks,
   ProtectionFact,
@@ -41,7 +44,11 @@ interface GatheringDeps {
   readonly clocks?: CellClocks
   /** Its servers whose names are looked up; undefined = none. Default: none. */
   servers?(cluster: string): readonly ServerFact[] | undefined
-  /** Status of its cluster-autoscaler; undefined = not followed here. Default: none is. */
+  /** Issuers of its tokens; undefined = none. Default: none. */
+  issuers?(cluster: string): readonly IssuerFact[] | undefined
+  /** Read caches that this replica keeps of a cluster. Default: none. */
+  readCache?(cluster: string): readonly CachedResourceInForce[]
+  /** Status of its cluster-autoscaler; undefined = not followed here. Default: never followed. */
   autoscaler?(cluster: string): AutoscalerFact | undefined
 }
 
@@ -76,10 +83,27 @@ export function gatherFacts(
     shadows: live === undefined ? [] : shadowsOf(live.compiled),
     limits: live === undefined ? undefined : limitsFact(live.compiled, deps.limitsMessage?.(name)),
     protection: live === undefined ? undefined : protectionFact(live.compiled, granted),
+    cache: live?.compiled.cache?.map(cachedLabel),
+    members: live === undefined ? undefined : membersOf(deps, live.compiled),
     ...(clocks !== undefined && { clocks }),
     servers: live === undefined ? undefined : deps.servers?.(name),
+    issuers: live === undefined ? undefined : deps.issuers?.(name),
     autoscaler: live === undefined ? undefined : autoscalerFact(deps, live.compiled),
   }
+}
+
+function membersOf({ clusters, readCache }: GatheringDeps, { federation }: CompiledCluster): MembersFact | undefined {
+  return (
+    federation &&
+    membersFact(federation, {
+      get: (cluster) => clusters.get(cluster)?.compiled,
+      cached: (cluster) => readCache?.(cluster) ?? [],
+    })
+  )
+}
+
+function cachedLabel({ group, resource }: CompiledCachedResource): string {
+  return group === '' ? resource : `${resource}.${group}`
 }
 
 /** Keeps the previous status of an autoscaler that should be followed but isn't yet. */
@@ -145,12 +169,14 @@ export function liveSignature(deps: GatheringDeps, name: string): string {
   }
   for (const { path } of certificateFaults(compiled, nowMs)) text += path
   text += certificatesEndingSoon(compiled, nowMs).join('')
+  for (const { keys, asked, message } of deps.issuers?.(name) ?? []) text += `,${keys}${asked}${message}`
   for (const { addresses, message } of deps.servers?.(name) ?? []) text += `,${addresses.join()}${message}`
   const granted = rights(name)
   text += granted.kind
   if ('message' in granted) text += granted.message
   const measured = measuredClocks(deps, compiled)
   if (measured !== undefined) text += `,${clocksSignature(measured)}`
+  for (const { state, message } of membersOf(deps, compiled)?.members ?? []) text += `,${state}${message}`
   const autoscaler = deps.autoscaler?.(name)
   if (autoscaler !== undefined) text += autoscalerSignature(autoscaler)
   return text

@@ -2,6 +2,7 @@
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type { ShownCache } from '../../core/status/cached-resources.ts'
 import { generationOf } from './objects.ts'
 
 /** Known state of one object. */
@@ -19,6 +20,8 @@ export interface KnownCluster {
   limitsMessage: string
   /** The pod protection state in this replica's entry. */
   podProtection: GatewayProtection | undefined
+  /** This replica's entry about spec.cache. */
+  cache: ShownCache | undefined
   /** The clients in this replica's entry. */
   lastSeen: ClientsSeen | undefined
   /** The refused disruptive requests in this replica's entry. */
@@ -39,6 +42,7 @@ const NEW = {
   signature: '',
   limitsMessage: '',
   podProtection: undefined,
+  cache: undefined,
   lastSeen: undefined,
   refused: 0,
 }

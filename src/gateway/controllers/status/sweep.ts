@@ -4,8 +4,10 @@
 import type { Clock } from '../../../kit/api/ports.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
+import type { CachedResourceInForce } from '../../api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/clocks/cell-clock.ts'
+import { shownCache } from '../../core/status/cached-resources.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
@@ -22,6 +24,7 @@ interface LiveState {
   readonly leadership: Pick<Leading, 'isLeader'>
   limitsMessage?(cluster: string): string
   podProtection?(cluster: string): GatewayProtection | undefined
+  readCache?(cluster: string): readonly CachedResourceInForce[]
   autoscaler?(cluster: string): AutoscalerFact | undefined
 }
 
@@ -65,16 +68,17 @@ export class StatusSweep {
     }
   }
 
-  /** Each replica reports in its own entry whether it shares limits, how it protects pods, and which clients came through it. */
+  /** Each replica reports in its own entry whether it shares limits, how it protects pods, what it caches, and which clients came through it. */
   #lookAtOwn(): void {
     const { live, known, roundMs } = this.#deps
     const nowMs = live.clock.monotonic()
     if (nowMs < this.#nextOwnMs) return
     this.#nextOwnMs = nowMs + roundMs
-    for (const [name, { limitsMessage, podProtection, lastSeen, refused }] of known()) {
+    for (const [name, { limitsMessage, podProtection, cache, lastSeen, refused }] of known()) {
       const same =
         (live.limitsMessage?.(name) ?? '') === limitsMessage &&
         sameJson(live.podProtection?.(name), podProtection) &&
+        shownCache(live.readCache?.(name) ?? [], cache, nowMs) === cache &&
         sameJson(clientsSeen(live.clusters, name), lastSeen) &&
         refusedDisruptive(live.clusters, name, live.clock.now()) === refused
       if (!same) this.#deps.onChanged(name)

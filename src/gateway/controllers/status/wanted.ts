@@ -1,7 +1,12 @@
 // The status that a replica wants to write: its own entry of status.gateways and, if it leads, everything else.
 
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
-import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type {
+  CachedResourceStatus,
+  ClientsSeen,
+  GatewayProtection,
+  UpstreamClusterStatus,
+} from '../../api/upstream-cluster/status.ts'
 import { clusterStatus } from '../../core/status/cluster-status.ts'
 import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gateways.ts'
 import { problemMessage } from '../../core/status/messages.ts'
@@ -16,6 +21,8 @@ interface StatusAuthor {
   readonly limitsMessage: string
   /** How it protects pods; undefined = it doesn't. */
   readonly podProtection: GatewayProtection | undefined
+  /** Its read cache; undefined = none. */
+  readonly cache: readonly CachedResourceStatus[] | undefined
   /** The clients that last came through it, and when; undefined = none of those that matter. */
   readonly lastSeen: ClientsSeen | undefined
   /** How many disruptive requests it refused in the last minute, rounded. */
@@ -31,7 +38,7 @@ export function wantedStatus(
   author: StatusAuthor,
   nowMs: number,
 ): UpstreamClusterStatus {
-  const { replica, threads, leads, limitsMessage, podProtection, lastSeen, refused } = author
+  const { replica, threads, leads, limitsMessage, podProtection, cache, lastSeen, refused } = author
   const problem = facts.problems.find(({ severity }) => severity === 'error')
   const message =
     problem === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(problem)}`
@@ -42,6 +49,7 @@ export function wantedStatus(
     observedGeneration: facts.inForce,
     ...(message !== '' && { message }),
     ...(podProtection !== undefined && { podProtection }),
+    ...(cache !== undefined && { cache }),
     ...(lastSeen !== undefined && { lastSeen }),
     ...(refused > 0 && { refusedDisruptive: refused }),
   }

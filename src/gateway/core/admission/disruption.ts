@@ -1,5 +1,5 @@
 // spec.degrade in modes NoDisruption and Limited: which requests are examined, and how disruptive ones are refused. The request path finds
-// out what they do (incidents/request/); `explain` says what the head alone tells.
+// out what they do (incidents/request/); `explain` knows only the head.
 
 import { type Refusal, type RefusalCause, refuse } from '../../../kit/core/refusal/refusal.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'

@@ -1,4 +1,4 @@
-// What an admission filter sees, and what it may leave behind.
+// Input and results of admission filters.
 
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
@@ -16,7 +16,7 @@ export interface Moment {
   readonly monotonicMs: number
 }
 
-/** What filters see of a request, and what they leave behind; the request path knows more (gateway/request/exchange/decision.ts). */
+/** The part of a request that filters see, and their results; the request path knows more (gateway/request/exchange/decision.ts). */
 export interface Admission {
   /** The object in force when the request arrived; a change midway does not split a decision. */
   readonly cluster: CompiledCluster

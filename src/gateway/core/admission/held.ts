@@ -19,17 +19,21 @@ export interface Held {
 
 interface Holder {
   readonly held: Held | undefined
+  /** Released with this one. */
+  readonly cameBy?: Holder | undefined
 }
 
 /** A watch has been answered: it holds no in-flight slot from here on (apiserver/pkg/server/filters/maxinflight.go). */
-export function watchStarted({ held }: Holder): void {
+export function watchStarted({ held, cameBy }: Holder): void {
+  if (cameBy !== undefined) watchStarted(cameBy)
   if (held?.inFlight !== true) return
   held.inFlight = false
   release(held.schema, held.counter, held.seats)
 }
 
 /** No endpoint could take the request: it costs no token. */
-export function nothingSent({ held }: Holder): void {
+export function nothingSent({ held, cameBy }: Holder): void {
+  if (cameBy !== undefined) nothingSent(cameBy)
   if (held?.token !== true) return
   held.token = false
   refund(held.schema, held.counter, held.seats)
@@ -38,7 +42,11 @@ export function nothingSent({ held }: Holder): void {
 /** The request has ended. */
 export function giveBack(holder: Holder): void {
   watchStarted(holder)
-  const { held } = holder
+  closeWatches(holder)
+}
+
+function closeWatches({ held, cameBy }: Holder): void {
+  if (cameBy !== undefined) closeWatches(cameBy)
   if (held?.watch !== true) return
   held.watch = false
   closeWatch(held.counter)

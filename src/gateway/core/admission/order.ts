@@ -17,8 +17,12 @@ export const FILTER_ORDER = [
   'degrade',
   // Takes nothing, so it comes before what does: a refused list costs no seats.
   'list-guard',
+  // Takes nothing either: a session that must be recorded and cannot be is refused.
+  'session-recording',
   // Takes a token or a slot: after every filter that refuses at no cost.
   'flow-control',
+  // Answers, or refuses, everything that is for a cluster with members: before what would ask its servers, of which it has none.
+  'federation',
   // Reads bodies and calls upstream: only for what the limits admitted. Takes from the rate of mode Limited, so before what reserves.
   'disruption',
   // Reads the body and the group: only if a group is backed off.
@@ -29,7 +33,7 @@ export const FILTER_ORDER = [
   'scale-protection',
   // Changes pods for a scale-down that everything else admitted, and waits for it.
   'scale-down-policy',
-  // May answer in the place of the cluster: only what everything else admitted, as what is forwarded.
+  // May answer in place of the cluster, so it comes after everything that admits, like forwarding itself.
   'read-cache',
 ] as const
 

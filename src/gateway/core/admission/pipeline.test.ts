@@ -47,15 +47,15 @@ function admission(): Admission {
 
 /** Filters that give canned answers and record that they were called; undefined = it passes. */
 function pipelineOf(
-  answers: Partial<Record<FilterName, () => Outcome>>,
+  answers: Partial<Record<FilterName, (request: Admission) => Outcome>>,
   shadows: readonly FilterName[] = [],
 ): { pipeline: Pipeline<Admission, Later>; asked: FilterName[] } {
   const asked: FilterName[] = []
   const filterOf = (name: FilterName): Filter<Admission, Later> => ({
     shadow: () => shadows.includes(name),
-    check() {
+    check(request) {
       asked.push(name)
-      return answers[name]?.()
+      return answers[name]?.(request)
     },
   })
   const set = Object.fromEntries(FILTER_ORDER.map((name) => [name, filterOf(name)])) as FilterSet<Admission, Later>
@@ -105,6 +105,21 @@ test('a run continues after the filter that had to wait, and no filter runs twic
   assert.ok(second instanceof Promise)
   assert.equal(pipeline.resume(request, await second), NO)
   assert.deepEqual(asked, FILTER_ORDER.slice(0, FILTER_ORDER.indexOf('degrade') + 1))
+})
+
+test('a filter that decides for those behind it is the last one, at once or after a wait', async () => {
+  for (const waits of [false, true]) {
+    const { pipeline, asked } = pipelineOf({
+      degrade: (request) => {
+        pipeline.skipRest(request)
+        return waits ? Promise.resolve(undefined) : undefined
+      },
+    })
+    const request = admission()
+    const first = pipeline.run(request)
+    assert.equal(waits ? pipeline.resume(request, await (first as Promise<undefined>)) : first, request)
+    assert.deepEqual(asked, FILTER_ORDER.slice(0, FILTER_ORDER.indexOf('degrade') + 1))
+  }
 })
 
 test('a filter that is asked again is followed by those behind it, and by no other', () => {

@@ -41,6 +41,11 @@ export class Pipeline<A extends Admission, Later extends object = never> {
     admission.passed = FILTER_ORDER.indexOf(name)
   }
 
+  /** For a filter that lets the request pass to where it is decided again: those after it are not asked here. */
+  skipRest(admission: A): void {
+    admission.passed = this.#filters.length - 1
+  }
+
   /** In shadow mode a refusal is only a warning. */
   #isShadowed(admission: A, { message, rule }: Refusal): boolean {
     if (this.#filters[admission.passed]?.shadow(admission) !== true) return false

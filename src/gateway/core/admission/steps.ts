@@ -40,6 +40,12 @@ export function refuseRevokedPart(part: string): Refusal {
   return refuse('revoked', `Unauthorized: ${part}`, { rule: 'spec.authentication.revoked' })
 }
 
+export function refuseEnded(): Refusal {
+  return refuse('revoked', 'Unauthorized: the session of the token has ended at its provider; log in again', {
+    rule: 'spec.authentication.jwt',
+  })
+}
+
 /** Selects the policy that decides about the request. */
 export function selectPolicy(
   cluster: CompiledCluster,

@@ -55,6 +55,7 @@ test('the smallest object gets every documented default', () => {
   const { policies, ...rest } = compile({})
   assert.deepEqual(rest, {
     name: 'prod',
+    labels: {},
     revision: '7',
     hosts: ['prod'],
     ips: [],
@@ -84,7 +85,14 @@ test('the smallest object gets every documented default', () => {
       limited: { startQps: 1, endQps: 20, overMs: 300_000, sinceMs: 0 },
       ramp: { startQps: 1, endQps: 20, overMs: 300_000, sinceMs: 0 },
     },
-    authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
+    authentication: {
+      audiences: [],
+      issuers: [],
+      successTtlMs: 60_000,
+      failureTtlMs: 10_000,
+      anonymous: true,
+      revoked: undefined,
+    },
     listGuard: undefined,
     learnsLists: false,
     weights: [],
@@ -92,6 +100,8 @@ test('the smallest object gets every documented default', () => {
     autoscaler: undefined,
     scaleProtection: undefined,
     cache: undefined,
+    federation: undefined,
+    sessionRecording: undefined,
     controllerManager: { podDeletionCost: true, logarithmicScaleDown: true, sidecarRestarts: true },
     closeWhenIdle: false,
   })
@@ -129,7 +139,19 @@ test('everything written is kept', () => {
     default: true,
     logging: { mode: 'on' },
     healthCheck: { path: '/livez', intervalSeconds: 1, timeoutSeconds: 2, healthyThreshold: 3, unhealthyThreshold: 4 },
-    authentication: { audiences: ['x'], tokenSuccessTTLSeconds: 0, tokenFailureTTLSeconds: 1, anonymous: false },
+    authentication: {
+      audiences: ['x'],
+      tokenSuccessTTLSeconds: 0,
+      tokenFailureTTLSeconds: 1,
+      anonymous: false,
+      jwt: [
+        {
+          issuer: { url: 'https://a.example.com', discoveryURL: 'https://b.example.com/x', audiences: ['k'] },
+          claimMappings: { username: { claim: 'sub', prefix: 'a:' }, groups: { claim: 'groups', prefix: '' } },
+          claimValidationRules: [{ claim: 'hd', requiredValue: 'example.com' }],
+        },
+      ],
+    },
     degrade: {
       mode: 'Limited',
       reason: 'r',
@@ -155,7 +177,27 @@ test('everything written is kept', () => {
   assert.deepEqual(cluster.client, client)
   const health = { path: '/livez', intervalMs: 1000, timeoutMs: 2000, healthyThreshold: 3, unhealthyThreshold: 4 }
   assert.deepEqual(cluster.healthCheck, health)
-  const authentication = { audiences: ['x'], successTtlMs: 0, failureTtlMs: 1000, anonymous: false, revoked: undefined }
+  const issuer = {
+    rules: {
+      issuer: 'https://a.example.com',
+      audiences: ['k'],
+      username: { claim: 'sub', prefix: 'a:' },
+      groups: { claim: 'groups', prefix: '' },
+      uidClaim: '',
+      requiredClaims: { hd: 'example.com' },
+    },
+    keys: JSON.stringify(['https://a.example.com', 'https://b.example.com/x', '']),
+    discoveryUrl: 'https://b.example.com/x',
+    ca: '',
+  }
+  const authentication = {
+    audiences: ['x'],
+    issuers: [issuer],
+    successTtlMs: 0,
+    failureTtlMs: 1000,
+    anonymous: false,
+    revoked: undefined,
+  }
   assert.deepEqual(cluster.authentication, authentication)
   const expiresAtMs = Date.UTC(2030, 0)
   const degrade = {

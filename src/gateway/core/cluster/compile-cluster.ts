@@ -10,6 +10,8 @@ import {
   FEATURE_GATES_ANNOTATION,
   type UpstreamClusterSpec,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { compileSessionRecording } from './compile-audit.ts'
+import { compileFederation } from './compile-federation.ts'
 import { compileProtection, compileScaleProtection } from './compile-protection.ts'
 import { compileReadCache } from './compile-read-cache.ts'
 import { compileAccess, compileRule, compileWeight } from './compile-rules.ts'
@@ -39,12 +41,14 @@ export function compileCluster(
 ): CompiledCluster {
   const { metadata, spec } = resolved.object
   const gates = parseFeatureGates(metadata.annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled
-  const endpoints = compileEndpoints(spec.servers, fieldOf(schema, 'servers'), addresses)
+  // With members it has none; normalizing adds the empty list, and commands compile objects as the API server returns them.
+  const endpoints = compileEndpoints(spec.servers ?? [], fieldOf(schema, 'servers'), addresses)
   const limit = itemOf(fieldOf(fieldOf(schema, 'flowControl'), 'flowControlSchemas'))
   const schemas = (spec.flowControl?.flowControlSchemas ?? []).map((one) => compileSchema(one, limit))
   const policy = itemOf(fieldOf(schema, 'dispatchPolicies'))
   return {
     name: metadata.name,
+    labels: metadata.labels ?? {},
     revision: compiledRevision(resolved, addresses),
     hosts: hostNames([metadata.name, ...(spec.secureServing?.serverNames ?? [])]),
     ips: spec.addresses?.ips ?? [],
@@ -84,7 +88,9 @@ export function compileCluster(
         ? undefined
         : compileScaleProtection(spec.scaleProtection, fieldOf(schema, 'scaleProtection')),
     controllerManager: complete(fieldOf(schema, 'controllerManager'), spec.controllerManager ?? {}),
+    federation: compileFederation(spec, schema),
     cache: spec.cache === undefined ? undefined : compileReadCache(spec.cache, fieldOf(schema, 'cache')),
+    sessionRecording: compileSessionRecording(spec.audit, fieldOf(schema, 'audit')),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }

@@ -21,6 +21,7 @@ import {
   type ListGuard,
   type UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { compileIssuer } from './compile-issuer.ts'
 import { compileRule } from './compile-rules.ts'
 import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from './compiled-auto-degrade.ts'
 import type {
@@ -244,6 +245,8 @@ export function compileDegrade(
     since,
     recovery: wanted,
     auto: automatic,
+    // For a recovery: it is not in force.
+    before: _,
     ...given
   } = complete(schema, degrade)
   const recovery = compileRecovery(wanted, fieldOf(schema, 'recovery'))
@@ -297,12 +300,13 @@ export function compileAuthentication(
   given: Authentication | undefined,
   schema: Schema<Authentication>,
 ): CompiledAuthentication {
-  const { audiences = [], anonymous, revoked = [], ...ttl } = complete(schema, given)
+  const { audiences = [], anonymous, revoked = [], jwt = [], ...ttl } = complete(schema, given)
   return {
     audiences,
     successTtlMs: ttl.tokenSuccessTTLSeconds * SECOND_MS,
     failureTtlMs: ttl.tokenFailureTTLSeconds * SECOND_MS,
     anonymous,
+    issuers: jwt.map(compileIssuer),
     revoked: compileRevocation(revoked),
   }
 }

@@ -3,6 +3,7 @@
 import type { Complete } from '../../../kit/api/json/json-schema.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
+import type { IssuerRules } from '../../../pki/core/id-tokens/issuer-rules.ts'
 import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
@@ -157,6 +158,8 @@ export interface CompiledRecovery {
 
 export interface CompiledCluster {
   readonly name: string
+  /** metadata.labels, for choosing and grouping clusters. */
+  readonly labels: Readonly<Record<string, string>>
   readonly revision: string
   /** Lower-case: metadata.name and serverNames, wildcards as `*.example.com`. */
   readonly hosts: readonly string[]
@@ -190,6 +193,10 @@ export interface CompiledCluster {
   readonly scaleProtection: CompiledScaleProtection | undefined
   /** Resources that the read cache answers; undefined = none. */
   readonly cache: readonly CompiledCachedResource[] | undefined
+  /** Clusters that are read as this one, which has no endpoints then; undefined = it is one itself. */
+  readonly federation: CompiledFederation | undefined
+  /** undefined = exec and attach are not recorded. */
+  readonly sessionRecording: CompiledSessionRecording | undefined
   /** How its kube-controller-manager orders the pods of a scale-down. */
   readonly controllerManager: Complete<ControllerManager>
   /** Feature gate CloseConnectionWhenIdle. */
@@ -229,8 +236,23 @@ export interface CompiledAuthentication {
   readonly successTtlMs: number
   readonly failureTtlMs: number
   readonly anonymous: boolean
+  /** Issuers whose tokens the gateway verifies itself. */
+  readonly issuers: readonly CompiledIssuer[]
   /** undefined = no revocations. */
   readonly revoked: CompiledRevocation | undefined
+}
+
+/** An entry of spec.authentication.jwt. */
+export interface CompiledIssuer {
+  readonly rules: IssuerRules
+  /** Where its keys come from: those of equal sources are read once for all clusters. */
+  readonly keys: string
+  /** '' = where the issuer's URL says. */
+  readonly discoveryUrl: string
+  /** PEM; '' = the CAs that the machine trusts. */
+  readonly ca: string
+  /** It tells the gateway of logouts. Default false. */
+  readonly endsSessions?: boolean
 }
 
 /** spec.listGuard. */
@@ -284,6 +306,14 @@ export interface CompiledScaleProtection {
   readonly objectSelector: LabelSelector | undefined
 }
 
+/** spec.audit.sessions. */
+export interface CompiledSessionRecording {
+  /** Whether what users type is recorded, too. */
+  readonly input: boolean
+  /** Whether there is no session without its recording. */
+  readonly isRequired: boolean
+}
+
 /** An entry of spec.cache: plain data, posted to threads. */
 export interface CompiledCachedResource {
   /** '' = the core group. */
@@ -292,8 +322,38 @@ export interface CompiledCachedResource {
   readonly resource: string
   /** '' = all, by one watch; else one watch for each. Never empty. */
   readonly namespaces: readonly string[]
+  /** Never empty. */
+  readonly encodings: readonly ('json' | 'protobuf')[]
   readonly maxBytes: number
   readonly maxStalenessMs: number
+}
+
+/** spec.members and spec.federation: plain data, posted to threads. */
+export interface CompiledFederation {
+  /** In the order of the object. Never empty. */
+  readonly members: readonly CompiledMember[]
+  readonly mode: 'prefixed' | 'merged'
+  readonly resources: readonly CompiledFederatedResource[]
+  /** While a member has not been read, the others are answered; otherwise 503. */
+  readonly omitsUnread: boolean
+  /** Where the user may not read in a member, the others are answered; otherwise 403. */
+  readonly omitsDenied: boolean
+}
+
+export interface CompiledMember {
+  readonly name: string
+  /** The UpstreamCluster that it is. */
+  readonly cluster: string
+  readonly trustsUsers: boolean
+}
+
+export interface CompiledFederatedResource {
+  /** '' = the core group. */
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+  /** Two members have no object of one name, so that it may be watched with mode merged. */
+  readonly uniqueNames: boolean
 }
 
 export interface CompiledAggregation {

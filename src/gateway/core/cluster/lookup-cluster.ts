@@ -27,6 +27,32 @@ const PATH_PREFIX = '/clusters/'
 /** Maximum length of a name echoed in a refusal: that of a DNS name. */
 const MAX_NAME_SHOWN = 253
 
+const LIST = '/clusters'
+
+/**
+ * Whether the request asks the gateway which clusters there are for its sender. No cluster is asked for by it: what stands below this path is always a
+ * name. A host name, address or port that selects a cluster goes first, the default cluster does not.
+ */
+export function asksForClusters(
+  method: string,
+  target: string,
+  found: LookupResult | { readonly unknown: string },
+): boolean {
+  if (method !== 'GET' || !('unknown' in found || found.via === 'default')) return false
+  const path = originForm(target)
+  return path === LIST || path.startsWith(`${LIST}?`)
+}
+
+/** A name that no cluster can have. */
+const LOGOUT = '/clusters/-/backchannel-logout'
+
+/** Whether an OpenID provider tells the gateway of a logout. */
+export function tellsOfLogout(method: string, target: string): boolean {
+  if (method !== 'POST') return false
+  const path = originForm(target)
+  return path === LOGOUT || path.startsWith(`${LOGOUT}?`)
+}
+
 /** `unknown` is the requested host name or path prefix. */
 export function lookupCluster(index: ClusterIndex, key: LookupKey): LookupResult | { unknown: string } {
   let { authority, target } = key

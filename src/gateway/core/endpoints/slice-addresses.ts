@@ -11,7 +11,7 @@ export interface SliceAddresses {
   readonly addresses: readonly string[]
   /** Number of further addresses left out. */
   readonly omitted: number
-  /** What is wrong with the slices; '' = nothing. */
+  /** The fault of the slices; '' = none. */
   readonly message: string
 }
 

@@ -23,7 +23,7 @@ import {
 } from '../admission/steps.ts'
 import { type ClusterIndex, normalizeHost } from '../cluster/cluster-index.ts'
 import type { CompiledCluster, CompiledPolicy } from '../cluster/compiled-cluster.ts'
-import { type LookupKey, lookupCluster } from '../cluster/lookup-cluster.ts'
+import { asksForClusters, type LookupKey, lookupCluster } from '../cluster/lookup-cluster.ts'
 import type { Revocable } from '../cluster/revocation.ts'
 import { assumeUser } from '../identity/assume-user.ts'
 import { identityProblem } from '../identity/impersonate.ts'
@@ -39,6 +39,7 @@ import { isWatch } from '../request/long-running.ts'
 import { readRequestHead } from '../request/request-head.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { CLUSTER_API_GROUP, scaleTargetOf } from '../request/scale-target.ts'
+import { sessionKind } from '../request/session-request.ts'
 
 export interface EvaluationInput {
   /** The Host field; its address and port also stand for the local address of the connection if that is not given. */
@@ -75,8 +76,10 @@ export interface Evaluation {
   cluster: CompiledCluster | undefined
   matched: PolicyMatch | undefined
   policy: CompiledPolicy | undefined
-  /** undefined = forwarded, as far as is known here. */
+  /** undefined = forwarded, as far as is known here, or answered by the gateway. */
   refusal: Refusal | undefined
+  /** It asks for the list of clusters: the gateway answers it. */
+  listsClusters: boolean
   /** Warnings of filters in shadow mode. */
   warnings: readonly string[]
   /** `filter/rule` of the same. */
@@ -106,6 +109,10 @@ export function evaluateRequest(input: EvaluationInput, context: EvaluationConte
   const route = lookupCluster(index, lookupKey(input))
   const info = readRequestInfo(method, 'unknown' in route ? target : route.target)
   if (!isRefusal(info)) found.info = info
+  if (asksForClusters(method, target, route)) {
+    found.listsClusters = !isRefusal(info)
+    return isRefusal(info) ? refused(found, info) : found
+  }
   if ('unknown' in route) return refused(found, refuse('unknown-cluster', unknownClusterMessage(route.unknown)))
   const { cluster } = route
   found.cluster = cluster
@@ -205,10 +212,10 @@ const disruption: Filter<EvaluatedAdmission> = {
       if (mode === 'NoDisruption') return refuseDisruption(admission, '')
       ask(`degrade mode ${mode} decides by its rate`)
     } else if (found === 'removal') {
-      ask(`degrade mode ${mode} decides by the body: whether that says dryRun, too`)
+      ask(`degrade mode ${mode} depends on the body: whether that also says dryRun`)
     } else if (!isDryRun) {
       const what = found === 'replicas' ? 'lowers spec.replicas' : 'ends pods'
-      ask(`degrade mode ${mode} decides by the body: whether it ${what}`)
+      ask(`degrade mode ${mode} depends on the body: whether it ${what}`)
     }
     return undefined
   },
@@ -256,7 +263,22 @@ const scaleProtection: Filter<EvaluatedAdmission> = {
   },
 }
 
-/** Whether it answers depends on what it keeps at that moment; it refuses nothing. */
+/** Whether it is recorded depends on the gateway's disk at that moment. */
+const sessionRecording: Filter<EvaluatedAdmission> = {
+  shadow: () => false,
+  check({ cluster, info, isUpgrade, alsoAsked }) {
+    const { sessionRecording: settings } = cluster
+    const kind = sessionKind(info)
+    if (settings === undefined || !isUpgrade || kind === undefined || kind === 'portforward') return undefined
+    const text = settings.isRequired
+      ? 'the session is recorded; if it cannot be, it is refused'
+      : 'the session is recorded, unless it cannot be'
+    alsoAsked.push({ filter: 'session-recording', shadow: false, text })
+    return undefined
+  },
+}
+
+/** Whether it answers depends on its content at that moment; it never refuses. */
 const readCache: Filter<EvaluatedAdmission> = {
   shadow: () => false,
   check({ cluster, info, alsoAsked }) {
@@ -272,6 +294,18 @@ const readCache: Filter<EvaluatedAdmission> = {
   },
 }
 
+/** Which members answer is known there. */
+const federation: Filter<EvaluatedAdmission> = {
+  shadow: () => false,
+  check({ cluster, alsoAsked }) {
+    if (cluster.federation === undefined) return undefined
+    const names = cluster.federation.members.map(({ name }) => name).join(', ')
+    const text = `it is answered from what is kept of ${names}, if each of them lets the user read it; logs and sessions of a pod are handed over to its member, which decides about them by its own rules; everything else is refused`
+    alsoAsked.push({ filter: 'federation', shadow: false, text })
+    return undefined
+  },
+}
+
 function isGroupWrite(info: RequestInfo): boolean {
   const target = scaleTargetOf(info)
   return target !== undefined && target.apiGroup === CLUSTER_API_GROUP
@@ -280,6 +314,8 @@ function isGroupWrite(info: RequestInfo): boolean {
 const SET: Readonly<Record<FilterName, Filter<EvaluatedAdmission>>> = {
   ...PURE_FILTERS,
   'list-guard': explainedListGuard,
+  federation,
+  'session-recording': sessionRecording,
   disruption,
   'scale-up-guard': scaleUpGuard,
   protection,
@@ -298,6 +334,7 @@ function admit(found: Evaluation, admission: EvaluatedAdmission): Evaluation {
   found.alsoAsked = alsoAsked
   found.held = held
   if (isRefusal(permit)) return refused(found, permit)
+  if (cluster.federation !== undefined) return found
   const hasEndpoint = policy.endpoints.length > 0 && servingEndpoints(cluster, policy).length > 0
   return hasEndpoint ? found : refused(found, refuse('no-endpoint', noEndpointMessage(cluster.name)))
 }
@@ -317,6 +354,7 @@ function emptyEvaluation(): Evaluation {
     matched: undefined,
     policy: undefined,
     refusal: undefined,
+    listsClusters: false,
     warnings: [],
     shadow: [],
     alsoAsked: [],

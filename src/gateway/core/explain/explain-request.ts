@@ -29,8 +29,9 @@ export interface ExplainOutput {
   endpoints: string[]
   /** The source charged for it, and its weight; null if unknown. */
   share: { source: string; weight: number } | null
-  decision: 'forward' | 'refuse'
-  /** HTTP status of the refusal; 200 when forwarded. */
+  /** `answer`: by the gateway itself, for no cluster. */
+  decision: 'forward' | 'refuse' | 'answer'
+  /** HTTP status of the refusal; 200 when forwarded or answered. */
   code: number
   /** metav1.Status.reason of the refusal; '' when forwarded. */
   reason: string
@@ -54,7 +55,10 @@ export function explainRequest(
     limits: freshLimits,
     moment: { nowMs, monotonicMs: 0 },
   }
-  const { info, cluster, matched, policy, refusal, warnings, alsoAsked } = evaluateRequest(input, context)
+  const { info, cluster, matched, policy, refusal, listsClusters, warnings, alsoAsked } = evaluateRequest(
+    input,
+    context,
+  )
   const row = refusal === undefined ? undefined : REFUSAL_TABLE[refusal.refused]
   return {
     requestInfo: info === undefined ? null : describe(info),
@@ -64,7 +68,7 @@ export function explainRequest(
     flowControl: (policy && cluster?.schemas[policy.schema]?.name) ?? null,
     endpoints: cluster === undefined || policy === undefined ? [] : servingEndpoints(cluster, policy),
     share: cluster === undefined ? null : shareOf(cluster, input),
-    decision: refusal === undefined ? 'forward' : 'refuse',
+    decision: refusal !== undefined ? 'refuse' : listsClusters ? 'answer' : 'forward',
     code: row?.code ?? 200,
     reason: row?.statusReason ?? '',
     message: refusal?.message ?? [...warnings, ...alsoAsked.map(({ text }) => text)].join('; '),

@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import {
+  CACHE_USER,
   type GatewayRight,
   gatewayRights,
+  MOST_CACHE_RIGHTS,
   missingRightsMessage,
   requestsStillPass,
   reviewAttributes,
@@ -77,6 +79,14 @@ test('every right that deploy/rbac gives is asked, and no other', () => {
   same(gatewayRights({ protection: undefined, scaleProtection: {} }), user, scale)
   const slices = granted('deploy/rbac/endpoint-slices.yaml', 'portcullis-endpoint-slices')
   same(gatewayRights({ protection: undefined, followsSlice: true }), user, slices)
+  const cached = granted('deploy/rbac/read-cache.yaml', 'portcullis-read-cache')
+  const cache = [{ group: '', resource: 'pods', namespaces: [''] }]
+  const forCache = gatewayRights({ protection: undefined, cache })
+  same(forCache, user, cached)
+  assert.deepEqual(
+    new Set(forCache.filter(({ file }) => file.includes('cache')).map((one) => one.user)),
+    new Set([CACHE_USER]),
+  )
   const autoscaler = { namespace: 'kube-system', name: 'cluster-autoscaler-status' }
   const role = granted('deploy/rbac/autoscaler-status.yaml', 'portcullis-autoscaler-status')
   same(gatewayRights({ protection: undefined, autoscaler }), user, role)
@@ -123,4 +133,30 @@ test('what is missing is said by verb, with the file that gives it', () => {
     missingRightsMessage(all.slice(0, 1), ''),
     /^the user of the gateway may not impersonate users: apply [^,]*$/,
   )
+})
+
+test('the user that the read cache reads as needs each resource, in each namespace that is named, once', () => {
+  const pods = { group: '', resource: 'pods', namespaces: ['a', 'b'] }
+  const deployments = { group: 'apps', resource: 'deployments', namespaces: [''] }
+  const scope = { protection: undefined, cache: [pods, deployments, deployments] }
+  const missing = gatewayRights(scope).filter(({ user }) => user !== undefined)
+  assert.deepEqual(asked(missing), [
+    'list /pods a ',
+    'watch /pods a ',
+    'list /pods b ',
+    'watch /pods b ',
+    'list apps/deployments  ',
+    'watch apps/deployments  ',
+  ])
+  assert.equal(
+    missingRightsMessage(missing.slice(2), 'gw'),
+    'the user portcullis-cache, as which the read cache reads, may not list pods in namespace b; may not watch pods in namespace b; ' +
+      'may not list deployments.apps; may not watch deployments.apps: name them in deploy/rbac/read-cache.yaml and apply it to the cluster',
+  )
+  assert.ok(requestsStillPass(missing))
+  const both = missingRightsMessage([...gatewayRights(scope).slice(0, 1), ...missing.slice(4)], 'portcullis')
+  assert.match(both, /^the gateway's user "portcullis" may not impersonate users: apply .*; the user portcullis-cache,/)
+  const namespaces = Array.from({ length: 500 }, (_, i) => `ns-${i}`)
+  const many = gatewayRights({ protection: undefined, cache: [{ ...pods, namespaces }] })
+  assert.equal(many.filter(({ user }) => user !== undefined).length, MOST_CACHE_RIGHTS)
 })

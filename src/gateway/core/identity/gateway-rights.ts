@@ -1,8 +1,16 @@
-// The rights that the gateway's own credential needs in a cluster: exactly those in deploy/rbac (a test compares them). The gateway checks
-// each one in the cluster, and reports missing ones with the file that grants them.
+// The rights that the gateway's own credential needs in a cluster, and the user that its read cache reads as: exactly those in deploy/rbac (a test
+// compares them). The gateway checks each one in the cluster, and reports missing ones with the file that grants them.
 
-/** One SelfSubjectAccessReview. */
+/** The user that the read cache reads as. */
+export const CACHE_USER = 'portcullis-cache'
+export const CACHE_RIGHTS_FILE = 'deploy/rbac/read-cache.yaml'
+/** Maximum rights checked for that user; beyond that, the cache reports its own refusals. */
+export const MOST_CACHE_RIGHTS = 256
+
+/** One SelfSubjectAccessReview, or a SubjectAccessReview. */
 export interface GatewayRight {
+  /** The user that needs it. Default: the gateway's own. */
+  readonly user?: string
   readonly verb: string
   /** '' is the core group. */
   readonly group: string
@@ -31,6 +39,10 @@ interface RightsScope {
   readonly scaleProtection?: object | undefined
   /** The `kubernetes` EndpointSlice is followed. Default: it is not. */
   readonly followsSlice?: boolean
+  /** Resources that the read cache follows. Default: none. */
+  readonly cache?:
+    | readonly { readonly group: string; readonly resource: string; readonly namespaces: readonly string[] }[]
+    | undefined
 }
 
 const SCALE_FILE = 'deploy/rbac/scale-worker.yaml'
@@ -91,10 +103,10 @@ const SCALE_RIGHTS: readonly GatewayRight[] = [
 
 /** All rights that are needed in a cluster. */
 export function gatewayRights(scope: RightsScope): readonly GatewayRight[] {
-  const { protection, autoscaler, degrade, scaleProtection, followsSlice } = scope
+  const { protection, autoscaler, degrade, scaleProtection, followsSlice, cache } = scope
   const scale = scaleProtection === undefined ? [] : SCALE_RIGHTS
   const slices = followsSlice === true ? SLICE_RIGHTS : []
-  const others = [...autoscalerRights(autoscaler), ...nodeRights(degrade), ...scale, ...slices]
+  const others = [...autoscalerRights(autoscaler), ...nodeRights(degrade), ...scale, ...slices, ...cacheRights(cache)]
   return [...USER_RIGHTS, ...protectionRights(protection), ...others]
 }
 
@@ -112,6 +124,21 @@ function autoscalerRights(autoscaler: RightsScope['autoscaler']): readonly Gatew
   return ['list', 'watch'].map((verb) => ({ ...right(verb, '', 'configmaps', AUTOSCALER_FILE, namespace), name }))
 }
 
+/** Two versions of a resource need the same. */
+function cacheRights(cache: RightsScope['cache']): readonly GatewayRight[] {
+  const places = (cache ?? []).flatMap(({ group, resource, namespaces }) =>
+    namespaces.map((namespace) => ({ group, resource, namespace })),
+  )
+  const distinct = new Map(places.map((place) => [JSON.stringify(place), place]))
+  const all = [...distinct.values()].flatMap(({ group, resource, namespace }) =>
+    ['list', 'watch'].map((verb) => ({
+      ...right(verb, group, resource, CACHE_RIGHTS_FILE, namespace),
+      user: CACHE_USER,
+    })),
+  )
+  return all.slice(0, MOST_CACHE_RIGHTS)
+}
+
 /** Both watch the nodes, and so does recovery from a mode entered for another reason. */
 function nodeRights(degrade: RightsScope['degrade']): readonly GatewayRight[] {
   return degrade?.auto === undefined && degrade?.recovery === undefined ? [] : NODE_RIGHTS
@@ -123,7 +150,7 @@ export function isProtectionRight({ file }: GatewayRight): boolean {
 }
 
 /**
- * Whether only features beside the request path (pod protection, scale write checks, the fleet view) lack rights, so that users' requests
+ * Whether only features beside the request path (pod protection, scale write checks, the fleet view, the read cache) lack rights, so that users' requests
  * still pass.
  */
 export function requestsStillPass(missing: readonly GatewayRight[]): boolean {
@@ -156,6 +183,18 @@ export function reviewAttributes({
  * @param user the gateway's name in that cluster; '' = unknown
  */
 export function missingRightsMessage(missing: readonly GatewayRight[], user: string): string {
+  const own = missing.filter(({ user: whose }) => whose === undefined)
+  const cache = refusalsOf(missing.filter(({ user: whose }) => whose !== undefined))
+  const texts = own.length === 0 ? [] : [ownRightsMessage(own, user)]
+  if (cache.length > 0) {
+    texts.push(
+      `the user ${CACHE_USER}, as which the read cache reads, ${cache.join('; ')}: name them in ${CACHE_RIGHTS_FILE} and apply it to the cluster`,
+    )
+  }
+  return texts.join('; ')
+}
+
+function ownRightsMessage(missing: readonly GatewayRight[], user: string): string {
   const files = [...new Set(missing.map(({ file }) => file))]
   const texts = files.map((file) => {
     const refusals = refusalsOf(missing.filter((one) => one.file === file))

@@ -13,7 +13,7 @@
 import type { CompiledSharedLimit } from '../cluster/compiled-cluster.ts'
 import type { ReplicaPart, SharingMode } from './global-replicas.ts'
 
-/** Milliseconds between two looks at consumption. */
+/** Milliseconds between two measurements of consumption. */
 export const TOKENS_EVERY_MS = 25
 /** Tokens are fetched for the expected demand of this time ahead. */
 export const AHEAD_MS = 50
@@ -25,7 +25,7 @@ export const FORGOTTEN_MS = 3_000
 const REFRESH_MS = 500
 /** Decay time of the demand estimate. */
 const DEMAND_MS = 100
-/** What a replica may take of a limit that is new to it before Redis has answered: the tokens of this time. */
+/** Before Redis has answered about a new limit, a replica may use the tokens of this time. */
 const SEED_MS = 50
 
 /** The part of the burst that stays in Redis; replicas may hold the rest. */
@@ -54,7 +54,7 @@ export class ReplicaTokens {
     this.#missed = missed
   }
 
-  /** What may be admitted before the first answer from Redis. */
+  /** Tokens that may be used before the first answer from Redis. */
   seed(part: ReplicaPart): number {
     return Math.max(1, Math.floor((this.limit.qps * SEED_MS) / 1000 / part.replicas))
   }

@@ -1,5 +1,5 @@
 // Writes that end pods, or make a controller end them, although their head is neither deletion nor eviction: which requests may be one, and
-// how to tell by the object before and after. Changed replica counts are read in scaling/core/scale-write.
+// how to derive it from the object before and after. Changed replica counts are read in scaling/core/scale-write.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -14,7 +14,7 @@ export interface RefusedWrite {
   readonly body: string
 }
 
-/** What writes of one kind of object can do. */
+/** Effects of writes to one kind of object. */
 export interface EndingWrite {
   /** A body without any of these words changes nothing relevant ... */
   readonly words: readonly string[]

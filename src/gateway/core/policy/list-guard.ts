@@ -58,7 +58,7 @@ export function mayRelearn({ seenMs, relearnMs }: ListSize, nowMs: number): bool
   return Math.abs(nowMs - seenMs) >= RELEARN_MS && Math.abs(nowMs - relearnMs) >= RELEARNING_MS
 }
 
-/** Who is refused, what, how large it is and since when that is known, and what to do instead. */
+/** The message of a refusal: the user, the list, its size and the age of that observation, and what to do instead. */
 export function listTooLargeMessage(
   cluster: string,
   guard: CompiledListGuard,

@@ -225,7 +225,7 @@ class FieldIndex {
     const row = this.#row
     for (let i = 0; i < row.length; i++) row[i] = this.#others[i] ?? 0
     for (let i = 0; i < count; i++) found[i]?.exclude(row)
-    // Last: a service account beside inverted users matches although they exclude it.
+    // Last: a service account next to inverted users matches although they exclude it.
     for (let i = 0; i < count; i++) found[i]?.match(row)
     return row
   }

@@ -69,6 +69,10 @@ export function misdirectedMessage(serverName: string, cluster: string): string 
   return `this connection was opened for "${serverName}" and does not serve cluster "${cluster}": open another one`
 }
 
+export function misdirectedListMessage(serverName: string): string {
+  return `this connection was opened for "${serverName}", which is a cluster, and does not list clusters: open another one`
+}
+
 export function noEndpointMessage(cluster: string): string {
   return `no endpoint of cluster "${cluster}" is ready`
 }

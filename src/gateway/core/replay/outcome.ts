@@ -58,6 +58,17 @@ const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
   // From scaleProtection, or from a ScaleDownPolicy, which is not part of an UpstreamCluster.
   'scale-unavailable': ['scale-protection', 'scale-down-policy'],
   'scale-up-backed-off': ['scale-up-guard'],
+  'not-federated': ['federation'],
+  'federated-object-missing': ['federation'],
+  'federated-name-twice': ['federation'],
+  'federated-watch-merged': ['federation'],
+  'federated-write': ['federation'],
+  'federated-encoding': ['federation'],
+  'federated-version-gone': ['federation'],
+  'federated-version-ahead': ['federation'],
+  'federated-memory': ['federation'],
+  'member-forbidden': ['federation'],
+  'member-unavailable': ['federation'],
 }
 
 /** Refusals by limits whose state (tokens, slots) predates the log: it can't tell which request finds them empty. */

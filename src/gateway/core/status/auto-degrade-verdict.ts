@@ -21,7 +21,7 @@ function actionText({ action, mode = '' }: AutoDegradeStatus): string {
     case 'Shadow':
       return `${mode} would be entered, but auto is in shadow mode`
     case 'Stricter':
-      return 'a mode that is at least as strict is in force already'
+      return 'an equally strict or stricter mode is already in force'
     case 'Overruled':
       return `${mode} was entered, and a less strict mode was set since; it is not entered again until the cluster has been healthy once`
     default:

@@ -32,7 +32,7 @@ export function autoscalerVerdict(fact: AutoscalerFact): AutoscalerVerdict {
     case 'missing':
       return say('Unknown', 'NotFound', `there is no ConfigMap ${where}: the cluster-autoscaler has not written one`)
     case 'unreadable':
-      return say('Unknown', 'Unreadable', `ConfigMap ${where} holds no status that can be read: ${fact.message}`)
+      return say('Unknown', 'Unreadable', `ConfigMap ${where} does not hold a status that can be read: ${fact.message}`)
     case 'stale': {
       const last = writtenAtMs === 0 ? '' : `, the last time at ${metaTime(writtenAtMs)}`
       const told = `it has not been written for ${formatDuration(staleAfterMs)}${last}`

@@ -9,12 +9,15 @@ import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../clocks/cell-clock.ts'
 import { effectiveMode } from '../policy/degrade.ts'
 import { autoDegradeVerdict } from './auto-degrade-verdict.ts'
 import { autoscalerVerdict } from './autoscaler-health.ts'
+import { mergedCache, readCacheVerdict } from './cached-resources.ts'
 import { transition } from './conditions.ts'
+import { answersReads, isAnswered, type MembersFact, memberMessages, membersVerdict } from './members.ts'
 import { joinedMessages, problemMessage, REDIS_AWAY } from './messages.ts'
 import type {
   AutoscalerFact,
   CredentialFault,
   EndpointState,
+  IssuerFact,
   LimitsFact,
   MeasuredClocks,
   ProtectionFact,
@@ -42,14 +45,22 @@ export function clusterStatus(
   const condition = (type: string, verdict: Verdict): Condition => transition(conditions, { type, ...verdict }, nowMs)
   const enabled = facts.endpoints.filter(({ disabled }) => !disabled)
   const observed = examined ? facts.generation : before?.observedGeneration
-  const { autoscaler: reported, ...others } = before ?? {}
+  const { autoscaler: reported, cache: kept, ...others } = before ?? {}
   const autoscaler = autoscalerReport(facts, reported)
+  const cache =
+    facts.inForce === 0
+      ? kept
+      : facts.cache === undefined
+        ? undefined
+        : mergedCache(facts.cache, before?.gateways ?? [])
   return {
     ...others,
     ...(observed !== undefined && { observedGeneration: observed }),
     conditions: [
       condition('Ready', readiness(facts, before, enabled)),
-      condition('EndpointsHealthy', endpointsHealth(facts, enabled)),
+      ...(facts.members === undefined
+        ? [condition('EndpointsHealthy', endpointsHealth(facts, enabled))]
+        : [condition('MembersReady', { ...membersVerdict(facts.members), observedGeneration: facts.inForce })]),
       condition('CredentialsValid', credentialsValidity(facts, before)),
       condition('ClientCertificatesAccepted', clientCertificates(facts)),
       condition('Degraded', degradation(facts, nowMs)),
@@ -57,6 +68,9 @@ export function clusterStatus(
       ...(facts.servers === undefined
         ? []
         : [condition('ServersResolved', serverResolution(facts.servers, facts.inForce))]),
+      ...(facts.issuers === undefined
+        ? []
+        : [condition('IssuersReachable', issuersReachable(facts.issuers, facts.inForce))]),
       ...(facts.limits === undefined
         ? []
         : [condition('LimitsShared', limitsSharing(facts, facts.limits, before?.gateways ?? []))]),
@@ -71,6 +85,14 @@ export function clusterStatus(
               observedGeneration: facts.inForce,
             }),
           ]),
+      ...(facts.cache === undefined
+        ? []
+        : [
+            condition('ReadCacheReady', {
+              ...readCacheVerdict(facts.cache, before?.gateways ?? []),
+              observedGeneration: facts.inForce,
+            }),
+          ]),
       ...(facts.autoscaler === undefined
         ? []
         : [condition('AutoscalerHealthy', autoscalerHealth(facts, facts.autoscaler, before))]),
@@ -82,6 +104,7 @@ export function clusterStatus(
       total: facts.endpoints.length,
     },
     ...(autoscaler !== undefined && { autoscaler }),
+    ...(cache !== undefined && { cache }),
   }
 }
 
@@ -112,6 +135,23 @@ function serverMessage({ server, addresses, omitted, message }: ServerFact): str
   return `${server} cannot be looked up (${message}); in use: ${inUse}`
 }
 
+/** Whether the keys of the issuers of tokens can be read. */
+function issuersReachable(issuers: readonly IssuerFact[], observedGeneration: number): Verdict {
+  const message = joinedMessages(issuers.map(issuerMessage))
+  if (issuers.some((issuer) => issuer.message !== '')) {
+    return { status: 'False', reason: 'KeysNotRead', message, observedGeneration }
+  }
+  if (issuers.some(({ asked }) => !asked)) return { status: 'Unknown', reason: 'Pending', message, observedGeneration }
+  return { status: 'True', reason: 'KeysRead', message, observedGeneration }
+}
+
+function issuerMessage({ issuer, keys, asked, message }: IssuerFact): string {
+  const known = keys === 1 ? '1 key' : `${keys} keys`
+  if (message === '') return `${issuer}: ${asked ? known : 'its keys are being read'}`
+  const inUse = keys === 0 ? 'its tokens are not accepted' : `the ${known} read last stay in use for a day`
+  return `the keys of ${issuer} cannot be read (${message}); ${inUse}`
+}
+
 function autoscalerHealth(
   { inForce }: StatusFacts,
   fact: AutoscalerFact,
@@ -130,10 +170,13 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   'Degraded',
   'ClocksAgree',
   'ServersResolved',
+  'IssuersReachable',
   'LimitsShared',
   'PodsProtected',
   'AutoDegraded',
   'AutoscalerHealthy',
+  'ReadCacheReady',
+  'MembersReady',
 ])
 
 export function conditionOf(status: UpstreamClusterStatus | undefined, type: string): Condition | undefined {
@@ -171,6 +214,7 @@ function readiness(
   }
   const { rights, credentials } = facts
   const warnings = facts.problems.map(problemMessage)
+  if (facts.members !== undefined) return membersReadiness(facts, facts.members, warnings)
   const ready = enabled.filter(({ available }) => available).length
   const fatal = credentials.filter(({ partial }) => partial !== true)
   if (ready > 0 && fatal.length > 0) {
@@ -179,7 +223,7 @@ function readiness(
     return { status: 'False', reason: 'CredentialsInvalid', message, observedGeneration: generation }
   }
   if (ready > 0 && rights.kind === 'unanswered') {
-    const message = `it is not known whether the gateway may send requests: ${rights.message}`
+    const message = `it is unknown whether the gateway may send requests: ${rights.message}`
     return { status: 'Unknown', reason: 'RightsUnknown', message, observedGeneration: generation }
   }
   if (ready > 0 && rights.kind === 'unasked') {
@@ -199,6 +243,27 @@ function readiness(
   if (enabled.some(({ state }) => state === 'unknown')) return pending(generation, 'no endpoint has been checked yet')
   const message = joinedMessages([...whyNoEndpoint(facts, enabled), ...warnings])
   return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
+}
+
+/** For a cluster that has members in place of endpoints. */
+function membersReadiness(
+  { credentials, generation }: StatusFacts,
+  members: MembersFact,
+  warnings: readonly string[],
+): Verdict {
+  const say = (status: Verdict['status'], reason: string, ...messages: readonly string[]): Verdict => {
+    return { status, reason, message: joinedMessages([...messages, ...warnings]), observedGeneration: generation }
+  }
+  const fatal = credentials.filter(({ partial }) => partial !== true)
+  if (fatal.length > 0) return say('False', 'CredentialsInvalid', ...fatal.map(faultMessage))
+  const unread = members.members.filter((member) => !isAnswered(member))
+  if (!answersReads(members)) {
+    if (unread.every(({ loading }) => loading)) return say('Unknown', 'Pending', memberMessages(unread))
+    return say('False', 'MembersNotReady', memberMessages(unread))
+  }
+  const answered = members.members.length - unread.length
+  const inForce = `generation ${generation} is in force, objects of ${answered} of ${members.members.length} members are answered`
+  return say('True', 'Serving', inForce)
 }
 
 /** The credential first: it makes the health checks fail, too. */
@@ -267,6 +332,19 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
   if (first !== undefined) {
     const message = joinedMessages([...credentials.map(faultMessage), ...warnings])
     return { status: 'False', reason: first.reason, message, observedGeneration: inForce }
+  }
+  if (facts.members !== undefined) {
+    const message = joinedMessages([
+      'there are no servers; each member has a credential of its own',
+      ...facts.endingSoon,
+      ...warnings,
+    ])
+    return {
+      status: 'True',
+      reason: facts.endingSoon.length > 0 ? 'EndsSoon' : 'Valid',
+      message,
+      observedGeneration: inForce,
+    }
   }
   if (rights.kind === 'unanswered') {
     return { status: 'Unknown', reason: 'Unreachable', message: rights.message, observedGeneration: inForce }

@@ -59,6 +59,11 @@ export function statusTransitions(
     if (servers?.status === 'False') tell('Warning', 'ServersNotResolved', servers.message)
     else if (statusOf(before, 'ServersResolved') === 'False') tell('Normal', 'ServersResolved', servers?.message)
   }
+  if (changed('IssuersReachable')) {
+    const issuers = conditionOf(after, 'IssuersReachable')
+    if (issuers?.status === 'False') tell('Warning', 'IssuersNotReachable', issuers.message)
+    else if (statusOf(before, 'IssuersReachable') === 'False') tell('Normal', 'IssuersReachable', issuers?.message)
+  }
   if (changed('LimitsShared')) {
     const limits = conditionOf(after, 'LimitsShared')
     if (limits?.status === 'False') tell('Warning', 'LimitsNotShared', limits.message)
@@ -71,6 +76,17 @@ export function statusTransitions(
   } else if (protection?.status === 'True' && protectionBefore?.status === 'False') {
     tell('Normal', 'PodsProtected', protection.message)
   }
+  const cache = conditionOf(after, 'ReadCacheReady')
+  const cacheBefore = conditionOf(before, 'ReadCacheReady')
+  if (cache?.status === 'False' && cache.reason !== cacheBefore?.reason)
+    tell('Warning', 'ReadCacheNotReady', cache.message)
+  else if (cache?.status === 'True' && cacheBefore?.status === 'False') tell('Normal', 'ReadCacheReady', cache.message)
+  const members = conditionOf(after, 'MembersReady')
+  const membersBefore = conditionOf(before, 'MembersReady')
+  if (members?.status === 'False' && members.reason !== membersBefore?.reason)
+    tell('Warning', 'MembersNotReady', members.message)
+  else if (members?.status === 'True' && membersBefore?.status === 'False')
+    tell('Normal', 'MembersReady', members.message)
   return [...transitions, ...autoscalerTransitions(before, after), ...autoDegradeTransitions(before, after)]
 }
 

@@ -4,6 +4,7 @@ import type { SourceError } from '../../api/resource-source.ts'
 import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { ClockSkew } from '../clocks/cell-clock.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
+import type { MembersFact } from './members.ts'
 
 /** An endpoint as seen by the gateway that writes the status. */
 export interface EndpointState {
@@ -42,7 +43,7 @@ export interface StatusFacts {
   readonly problems: readonly SourceError[]
   /** metadata.generation that all threads have in force; 0 = none. */
   readonly inForce: number
-  /** For the version in force; undefined = none is. */
+  /** For the version in force; undefined = no version is in force. */
   readonly degrade: CompiledDegrade | undefined
   readonly endpoints: readonly EndpointState[]
   readonly credentials: readonly CredentialFault[]
@@ -50,18 +51,24 @@ export interface StatusFacts {
   readonly endingSoon: readonly string[]
   /** For the version in force. */
   readonly rights: RightsFact
-  /** Whether the version in force names CAs of client certificates; absent = none is in force. */
+  /** Whether the version in force names CAs of client certificates; absent = no version is in force. */
   readonly hasClientCA?: boolean | undefined
   /** Skew between the clocks of its API servers and ours; absent if nothing depends on it. */
   readonly clocks?: MeasuredClocks
-  /** What the version in force has in shadow mode. */
+  /** Features of the version in force that are in shadow mode. */
   readonly shadows: readonly string[]
   /** For the version in force; undefined = it shares no limit. */
   readonly limits: LimitsFact | undefined
   /** For the version in force; undefined = its pods are not protected. */
   readonly protection: ProtectionFact | undefined
+  /** Resources of spec.cache in the version in force: `pods`, `deployments.apps`; absent = none. */
+  readonly cache?: readonly string[] | undefined
+  /** Clusters that are read as this one; absent = it has servers. */
+  readonly members?: MembersFact | undefined
   /** Servers whose names are resolved; absent = none. */
   readonly servers?: readonly ServerFact[] | undefined
+  /** Issuers of tokens; absent = none. */
+  readonly issuers?: readonly IssuerFact[] | undefined
   /** Absent = the cluster-autoscaler is not watched. */
   readonly autoscaler?: AutoscalerFact | undefined
 }
@@ -75,6 +82,18 @@ export interface ServerFact {
   /** Number of further addresses left out. */
   readonly omitted: number
   /** Why the last lookup failed; '' = it did not, or there was none. */
+  readonly message: string
+}
+
+/** An issuer whose tokens the gateway verifies. */
+export interface IssuerFact {
+  /** As written in spec.authentication.jwt. */
+  readonly issuer: string
+  /** Number of its keys in use. */
+  readonly keys: number
+  /** It has answered, or failed to, at least once. */
+  readonly asked: boolean
+  /** Why its keys could not be read the last time; '' = they could, or it was not asked yet. */
   readonly message: string
 }
 
@@ -108,7 +127,7 @@ export interface MeasuredClocks {
 export interface LimitsFact {
   /** A Redis is configured. */
   readonly redis: boolean
-  /** What is wrong; '' = nothing. */
+  /** The fault; '' = none. */
   readonly message: string
 }
 

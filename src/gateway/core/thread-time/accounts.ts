@@ -19,7 +19,7 @@ const LEAST_MS = 0.05
 /** While less than this part of the thread is in use, no source is over its part. */
 const BUSY = 0.5
 
-/** What one source has used, and its queued work. */
+/** The time used by one source, and its queued work. */
 export class Account {
   readonly source: string
   readonly weight: number

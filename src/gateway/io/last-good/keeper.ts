@@ -19,7 +19,7 @@ interface LastGoodKeeperOptions {
   readonly refreshMs?: number
 }
 
-/** What is on disk. */
+/** The state on disk. */
 export interface LastGoodStatus {
   readonly name: string
   /** Milliseconds since the epoch; 0 = this process has written nothing. */
@@ -71,7 +71,7 @@ export class LastGoodKeeper {
     return { name: this.name, ...this.#status }
   }
 
-  /** What a previous process kept; undefined = nothing usable. Never throws. */
+  /** The state that a previous process saved; undefined = nothing usable. Never throws. */
   restore(): LastGood | undefined {
     return this.#file.read()
   }

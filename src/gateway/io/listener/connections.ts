@@ -45,7 +45,7 @@ export interface ServedConnection {
   requests(): number
 }
 
-/** Tracks the open connections, beside the port. */
+/** Tracks the open connections, in addition to the port. */
 export interface ServedConnections {
   add(connection: ServedConnection): void
   /** The connection has closed. */

@@ -78,7 +78,7 @@ export async function openRenewedPort(options: RenewedPortOptions): Promise<Rene
       const fix = error instanceof UserError ? `; ${error.fix}` : ''
       const why = `${error instanceof Error ? error.message : String(error)}${fix}`
       if (why !== problem) {
-        log.error(`the certificates of ${flag} cannot be replaced; those before stay in force`, { error: why })
+        log.error(`the certificates of ${flag} cannot be replaced; the previous ones stay in force`, { error: why })
       }
       problem = why
     }

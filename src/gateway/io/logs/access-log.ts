@@ -19,11 +19,14 @@ export function createAccessLog(write: (line: string) => void): (record: Request
 /** The line of a request, without the line end. */
 export function formatAccessLine(record: RequestRecord): string {
   let line = `{"time":"${rfc3339Micro(exactStart(record))}","auditID":${quote(record.auditId)}`
-  line += `,"cluster":${quote(record.cluster)},"host":${quote(record.host)}`
+  line += `,"cluster":${quote(record.cluster)}`
+  if (record.federation !== '') line += `,"federation":${quote(record.federation)}`
+  line += `,"host":${quote(record.host)}`
   line += `,"method":${quote(record.method)},"target":${quote(record.target)}`
   line += `,"protocol":"${record.protocol}","user":${quote(record.user)},"groups":${identityJson(record.groups)}`
   if (record.uid !== '') line += `,"uid":${quote(record.uid)}`
   if (record.impersonator !== '') line += `,"impersonator":${quote(record.impersonator)}`
+  if (record.accessGrant !== '') line += `,"accessGrant":${quote(record.accessGrant)}`
   line += `,"userAgent":${quote(record.userAgent)},"remoteAddress":${quote(record.remoteAddress)}`
   if (record.proxyAddress !== '') line += `,"proxyAddress":${quote(record.proxyAddress)}`
   line += `,"localAddress":${quote(record.localAddress)},"localPort":${record.localPort}`

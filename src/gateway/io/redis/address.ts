@@ -77,7 +77,7 @@ function nodeOf(text: string, defaultPort: number): RedisNode {
   const [, bracketed, plain, port = String(defaultPort)] =
     /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const host = bracketed ?? plain
-  if (host === undefined) throw invalid('names no host, or one that is none')
+  if (host === undefined) throw invalid('names no valid host')
   if (Number(port) < 1 || Number(port) > 65_535) throw invalid('names a port that is not from 1 to 65535')
   return { host, port: Number(port) }
 }

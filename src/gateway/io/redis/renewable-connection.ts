@@ -89,7 +89,7 @@ export class RenewableConnection {
     if (connection === this.#inUse) this.#events.onError(message)
     else if (connection === this.#tried && message !== '' && message !== this.#problem) {
       this.#problem = message
-      this.#log.warn('Redis does not accept the changed credentials; those before stay in use', { error: message })
+      this.#log.warn('Redis does not accept the changed credentials; the previous ones stay in use', { error: message })
     }
   }
 

@@ -5,6 +5,8 @@ import { LRUCache } from 'lru-cache'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { CallLimitError } from '../../../kube/core/answers/call-errors.ts'
+import type { CredentialOrigin } from '../../api/identity-seen.ts'
+import type { Vouched } from './issuer-tokens.ts'
 import { field } from './read-answer.ts'
 
 /** Makes the call; throwing means "no response", never "no". */
@@ -12,7 +14,13 @@ export type ReviewCall = (body: string) => Promise<{ status: number; body: strin
 
 export type TokenReviewResult =
   /** `untilMs`: end of the result's validity, monotonic milliseconds. */
-  | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
+  | {
+      readonly kind: 'authenticated'
+      readonly user: UserInfo
+      readonly untilMs: number
+      /** Set if an issuer vouches for the token. Default: the cluster has reviewed it */
+      readonly origin?: CredentialOrigin
+    }
   | { readonly kind: 'rejected' }
   | Unanswered
 
@@ -25,7 +33,7 @@ export interface Unanswered {
 }
 
 /** Source of a token's result. */
-export type TokenLookup = 'hit' | 'limited' | TokenReviewResult['kind']
+export type TokenLookup = 'hit' | 'vouched' | 'limited' | TokenReviewResult['kind']
 
 export interface TokenQuery {
   readonly cluster: string
@@ -38,7 +46,12 @@ export interface TokenQuery {
 }
 
 export interface TokenReviewer {
-  review(query: TokenQuery, call: ReviewCall): TokenReviewResult | Promise<TokenReviewResult>
+  /** @param vouch asked before the call: undefined = it does not know the user. Default: nothing is asked */
+  review(
+    query: TokenQuery,
+    call: ReviewCall,
+    vouch?: () => Vouched | undefined | Promise<Vouched | undefined>,
+  ): TokenReviewResult | Promise<TokenReviewResult>
   /** What `review` would do: use the cache, wait for a pending review, or send one. */
   foresee(query: TokenQuery): 'authenticated' | 'rejected' | 'running' | 'unknown'
   /** Counts a result that the caller had cached itself. */
@@ -87,21 +100,32 @@ export function createTokenReviewer(
     return known !== undefined && known.untilMs > monotonic() ? known.verdict : undefined
   }
 
+  /** @param ttlMs how long it may be remembered */
+  const accept = (key: string, user: UserInfo, ttlMs: number, origin?: CredentialOrigin): TokenReviewResult => {
+    const untilMs = monotonic() + ttlMs
+    const verdict: TokenReviewResult = { kind: 'authenticated', user, untilMs, ...(origin && { origin }) }
+    rejected.delete(key)
+    if (ttlMs > 0) accepted.set(key, { verdict, untilMs }, { size: bytesOf(user) })
+    else accepted.delete(key)
+    return verdict
+  }
+
   const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> => {
     const answer = await askUpstream(query, call)
-    const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
-    const untilMs = monotonic() + ttl
-    const verdict: TokenReviewResult = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
-    if (verdict.kind !== 'unavailable') {
+    onLookup(query.cluster, answer.kind === 'unavailable' && answer.retryAfterSeconds > 0 ? 'limited' : answer.kind)
+    if (answer.kind === 'authenticated') return accept(key, answer.user, query.successTtlMs)
+    if (answer.kind === 'rejected') {
       accepted.delete(key)
       rejected.delete(key)
-      if (ttl > 0 && verdict.kind === 'rejected') rejected.set(key, { verdict, untilMs })
-      if (ttl > 0 && verdict.kind === 'authenticated') {
-        accepted.set(key, { verdict, untilMs }, { size: bytesOf(verdict.user) })
-      }
+      const { failureTtlMs: ttl } = query
+      if (ttl > 0) rejected.set(key, { verdict: answer, untilMs: monotonic() + ttl })
     }
-    onLookup(query.cluster, verdict.kind === 'unavailable' && verdict.retryAfterSeconds > 0 ? 'limited' : verdict.kind)
-    return verdict
+    return answer
+  }
+
+  const acceptVouched = (key: string, { cluster, successTtlMs }: TokenQuery, { user, forMs, origin }: Vouched) => {
+    onLookup(cluster, 'vouched')
+    return accept(key, user, Math.min(successTtlMs, forMs), origin)
   }
 
   return {
@@ -113,7 +137,7 @@ export function createTokenReviewer(
       return running.has(key) ? 'running' : 'unknown'
     },
     reused: (cluster) => onLookup(cluster, 'hit'),
-    review(query, call) {
+    review(query, call, vouch) {
       const key = keyOf(query)
       const known = remembered(key)
       if (known !== undefined) {
@@ -122,7 +146,11 @@ export function createTokenReviewer(
       }
       const joined = running.get(key)
       if (joined !== undefined) return joined
-      const asked = ask(key, query, call).finally(() => running.delete(key))
+      const vouched = vouch?.()
+      if (vouched !== undefined && !(vouched instanceof Promise)) return acceptVouched(key, query, vouched)
+      const asked = Promise.resolve(vouched)
+        .then((late) => (late === undefined ? ask(key, query, call) : acceptVouched(key, query, late)))
+        .finally(() => running.delete(key))
       running.set(key, asked)
       return asked
     },

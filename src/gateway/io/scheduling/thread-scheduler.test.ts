@@ -64,6 +64,34 @@ test('what endpoints send in bulk waits behind the rest of it, and has a quarter
   assert.deepEqual(slices, [other?.sliceMs, bulk.sliceMs])
 })
 
+test('what endpoints send has a quarter of its time while output waits, and bulk has none', async (t) => {
+  const nowMs = Math.ceil(performance.now())
+  t.mock.method(performance, 'now', () => nowMs)
+  let turns = 0
+  // Answers of the gateway's own, such as the read cache's, whose clients take as much as they are given.
+  threadScheduler.setOutputs({ flush: () => ++turns < 10 })
+  t.after(() => threadScheduler.setOutputs({ flush: () => false }))
+  const begun: { readonly name: string; readonly turn: number; readonly sliceMs: number }[] = []
+  const waiter = (name: string) => ({
+    work: (untilMs: number) => {
+      begun.push({ name, turn: turns, sliceMs: untilMs - nowMs })
+      return false
+    },
+  })
+  threadScheduler.waitShared(waiter('bulk'), true)
+  threadScheduler.waitShared(waiter('other'))
+  while (turns < 2) await yieldToEventLoop()
+  // Immediately, too.
+  assert.equal(threadScheduler.beginShared(nowMs, true), false)
+  assert.equal(threadScheduler.beginShared(nowMs) && threadScheduler.untilMs - nowMs, begun[0]?.sliceMs)
+  while (threadScheduler.waiting > 0) await yieldToEventLoop()
+  const [other, bulk] = begun
+  assert.deepEqual([other?.name, other?.turn], ['other', 1])
+  assert.deepEqual([bulk?.name, bulk?.turn], ['bulk', 10])
+  // The quarter of bulk, when no output waits.
+  assert.equal(other?.sliceMs, bulk?.sliceMs)
+})
+
 test('a source that has had its slice waits, and is served behind the turn', async () => {
   const nowMs = performance.now()
   const account = threadScheduler.accountOf({ source: 'heavy', weight: 1, known: true }, nowMs)

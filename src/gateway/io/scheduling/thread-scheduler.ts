@@ -27,6 +27,11 @@ const FRAMES_A_LOOK = 8
 const MOST_OWED = 64
 /** Fraction of the slice for endpoint input that goes to responses for such sources. */
 const BULK_PART = 0.25
+/**
+ * Fraction of it while output waits. What endpoints send becomes output, so less of it is read then; but not nothing: output may be the gateway's own
+ * answers, such as the read cache's, and reviews and the responses to other clients must not wait until those have ended.
+ */
+const PART_BESIDE_OUTPUT = 0.25
 /** Readers resumed per iteration: each takes some 0.1 ms in the kernel and TLS, which our code cannot measure. */
 const READS_PER_ITERATION = 2
 
@@ -195,12 +200,13 @@ class ThreadScheduler implements Tickable {
   }
 
   /**
-   * Like `begin`, for endpoint input: all endpoints together have one slice per turn, and none while output waits.
+   * Like `begin`, for endpoint input: all endpoints together have one slice per turn, and a part of it while output waits.
    * @param isBulk the connection is for responses to sources that are `isBulk`. Default: false
    */
   beginShared(nowMs: number, isBulk = false): boolean {
-    const sliceMs = isBulk ? this.#sliceMs * BULK_PART : this.#sliceMs
-    if (this.#outputWaits || this.#sharedMs >= sliceMs) return false
+    const part = isBulk ? BULK_PART : this.#sharedPart
+    const sliceMs = this.#sliceMs * part
+    if (this.#sharedMs >= sliceMs || (isBulk && this.#outputWaits)) return false
     if (isBulk && this.#shared.length + this.#bulk.length > 0) return false
     this.#beginSlice(nowMs, nowMs + sliceMs - this.#sharedMs)
     this.#isShared = true
@@ -216,6 +222,10 @@ class ThreadScheduler implements Tickable {
     if (this.#sharedMs >= NOTABLE_MS) this.schedule()
     if (this.#units > 0) this.#unitMs += (ms / this.#units - this.#unitMs) * 0.02
     this.#units = 0
+  }
+
+  get #sharedPart(): number {
+    return this.#outputWaits ? PART_BESIDE_OUTPUT : 1
   }
 
   waitShared(waiter: Waiter, isBulk = false): void {
@@ -298,10 +308,8 @@ class ThreadScheduler implements Tickable {
     const outputs = this.#outputs
     let nowMs = performance.now()
     this.#outputWaits = outputs?.flush(nowMs, nowMs + sliceMs) ?? false
-    if (!this.#outputWaits) {
-      if (this.#shared.length > 0) this.#serveShared(this.#shared, sliceMs)
-      if (this.#bulk.length > 0) this.#serveShared(this.#bulk, sliceMs * BULK_PART)
-    }
+    if (this.#shared.length > 0) this.#serveShared(this.#shared, sliceMs * this.#sharedPart)
+    if (this.#bulk.length > 0 && !this.#outputWaits) this.#serveShared(this.#bulk, sliceMs * BULK_PART)
     let isPaused = false
     if (this.#queue.length > 0) {
       nowMs = performance.now()

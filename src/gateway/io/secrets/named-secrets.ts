@@ -193,7 +193,7 @@ export class NamedSecrets {
         const namespace = this.#namespace
         if (current && lost) this.#log.info('Secrets are watched again', { namespace })
         if (!current) {
-          this.#log.warn('Secrets cannot be watched; what was known stays in force', { namespace, why: message })
+          this.#log.warn('Secrets cannot be watched; their known state stays in force', { namespace, why: message })
         }
         lost = !current
         if (!current) this.#task = this.#task.then(() => this.#reconsider())

@@ -11,12 +11,21 @@ const READ_BYTES = 64 * 1024
 /** Maximum pending writes: each takes some 200 bytes besides its data, which may arrive byte by byte. */
 const MAX_WRITES = 512
 
+/** Sees what passes, before it does. */
+interface PipeTap {
+  /** @returns false = it must not pass: the pipe is being ended */
+  see(chunk: Buffer): boolean
+  /** Nothing more may pass until `goOn`. */
+  isFull(): boolean
+}
+
 export class FairPipe extends PacedReader implements Waiter {
   readonly #from: Duplex
   readonly #to: Duplex
   readonly #charge: Charge
   readonly #onWaiting: (() => void) | undefined
   readonly #onWritten: () => void
+  readonly #tap: PipeTap | undefined
   #account: Account | undefined
   /** Input that waits: no more than `from` had buffered when it was paused. */
   #kept: Buffer[] = []
@@ -36,13 +45,15 @@ export class FairPipe extends PacedReader implements Waiter {
   /**
    * @param charge the source that opened the connection; pays for both directions
    * @param onWaiting called when `to` stops accepting data, and when it accepts again. Default: ignored
+   * @param tap default: none
    */
-  constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void) {
+  constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void, tap?: PipeTap) {
     super()
     this.#from = from
     this.#to = to
     this.#charge = charge
     this.#onWaiting = onWaiting
+    this.#tap = tap
     this.#onWritten = () => {
       if (--this.#writes === 0 && this.#isFull && !to.writableNeedDrain) this.#onDrained()
     }
@@ -56,7 +67,20 @@ export class FairPipe extends PacedReader implements Waiter {
     from.resume()
   }
 
+  /** Forwards what was received before the pipe. */
+  begin(first: Buffer): void {
+    if (first.length === 0) return
+    const nowMs = performance.now()
+    this.#write(first, this.#accountNow(nowMs), nowMs)
+  }
+
+  /** The tap is no longer full. */
+  goOn(): void {
+    if (this.#isFull && !this.#to.writableNeedDrain && this.#writes < MAX_WRITES) this.#onDrained()
+  }
+
   #onDrained(): void {
+    if (this.#tap?.isFull() === true) return
     this.#isFull = false
     this.#onWaiting?.()
     if (this.#kept.length > 0) this.#enqueue()
@@ -136,10 +160,10 @@ export class FairPipe extends PacedReader implements Waiter {
         this.#isFull = true
         this.#from.pause()
       }
-    } else {
+    } else if (this.#tap === undefined || this.#tap.see(chunk)) {
       this.bytes += chunk.length
       this.#writes++
-      if (!to.write(chunk, this.#onWritten) || this.#writes >= MAX_WRITES) {
+      if (!to.write(chunk, this.#onWritten) || this.#writes >= MAX_WRITES || this.#tap?.isFull() === true) {
         this.#isFull = true
         this.#from.pause()
         this.#onWaiting?.()

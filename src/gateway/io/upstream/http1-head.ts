@@ -6,22 +6,10 @@ import type { buildConnector } from 'undici'
 import { MAX_INTERIM_ANSWERS } from '../../../http2/client.ts'
 import type { HeadMemory } from '../../../http2/header-frames.ts'
 import { MAX_FIELDS } from '../../../http2/hpack/decoder.ts'
+import { type Http1Parser, parserOf, STOP_PARSING } from '../../../kit/io/dial/http1-connector.ts'
 
 /** undici's overhead per field: two Buffers, and their slots in a list. */
 const FIELD_BYTES = 256
-
-/** The part of undici's parser used here; it has no public way to bound the number of fields (lib/dispatcher/client-h1.js). */
-interface Parser {
-  /** The head or trailers so far: name, value, name, value ... */
-  readonly headers: readonly Buffer[]
-  readonly headersSize: number
-  onHeaderField(name: Buffer): number
-  onHeadersComplete(status: number, upgrade: boolean, keepAlive: boolean): number
-  onMessageComplete(): number
-}
-
-/** Return value of an llhttp callback that ends the connection. */
-const STOP = -1
 
 /** The response is rejected; the message says why. */
 export class HeadExcessError extends Error {
@@ -48,27 +36,12 @@ export function withHeadLimits(connect: buildConnector.connector, memory: () => 
     })
 }
 
-/** undefined: this version of undici has a different parser. */
-function parserOf(socket: Duplex): Parser | undefined {
-  for (const symbol of Object.getOwnPropertySymbols(socket)) {
-    const value: unknown = Object(socket)[symbol]
-    if (symbol.description === 'parser' && isParser(value)) return value
-  }
-  return undefined
-}
-
-function isParser(value: unknown): value is Parser {
-  const { headers, headersSize, onHeaderField, onHeadersComplete, onMessageComplete } = Object(value) as Partial<Parser>
-  const methods = [onHeaderField, onHeadersComplete, onMessageComplete]
-  return Array.isArray(headers) && typeof headersSize === 'number' && methods.every((one) => typeof one === 'function')
-}
-
-function limitHeads(socket: Duplex, parser: Parser, memory: HeadMemory): void {
+function limitHeads(socket: Duplex, parser: Http1Parser, memory: HeadMemory): void {
   const { onHeaderField, onHeadersComplete, onMessageComplete } = parser
   let interim = 0
   const stop = (why: string): number => {
     socket.destroy(new HeadExcessError(why))
-    return STOP
+    return STOP_PARSING
   }
   parser.onHeaderField = (name) => {
     const fields = parser.headers.length / 2

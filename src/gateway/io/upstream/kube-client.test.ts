@@ -169,7 +169,7 @@ test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one',
   probe(first, false)
   await noAnswer(/prod has no healthy endpoint/)
   apply(TOKEN, [{ endpoint: first.url, disabled: true }])
-  await noAnswer(/prod has no endpoint that is enabled/)
+  await noAnswer(/prod has no enabled endpoint/)
   apply(TOKEN, [{ endpoint: first.url }])
   probe(first, true)
   first.status = 403

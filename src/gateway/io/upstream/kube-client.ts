@@ -36,12 +36,14 @@ export interface CallsAs {
   readonly user: string
   /** Stays with an endpoint as long as that is available. Default: each call goes to the next. */
   readonly stays?: boolean
+  /** The Warning header fields of each response with code 200. */
+  readonly onWarnings?: (values: readonly string[]) => void
 }
 
 interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
-  /** undefined = the server is named by the person who starts the program. */
+  /** undefined = the operator, not an object, names the server. */
   readonly guard: DialGuard | undefined
   /** For the message if it does not exist. Default: not named. */
   readonly name?: string
@@ -121,6 +123,10 @@ class UpstreamAccess implements KubeAccessSource {
     return false
   }
 
+  warned(values: readonly string[]): void {
+    this.#as?.onWarnings?.(values)
+  }
+
   /** A watch moves if its endpoint was removed, another one is better, or the credentials have changed. */
   stillGood(access: KubeAccess): boolean {
     const live = this.#cluster()
@@ -154,7 +160,7 @@ class UpstreamAccess implements KubeAccessSource {
 /** An unchecked endpoint is not unhealthy. */
 function whyUnavailable({ endpoints }: UpstreamView): string {
   const enabled = endpoints.all.filter((endpoint) => endpoint.enabled)
-  if (enabled.length === 0) return 'has no endpoint that is enabled'
+  if (enabled.length === 0) return 'has no enabled endpoint'
   const unchecked = enabled.some(({ health }) => health.state === 'unknown')
   return unchecked ? 'has no endpoint that has been checked yet' : 'has no healthy endpoint'
 }

@@ -8,12 +8,14 @@ import { CLIENT_SIDE_LIMITS } from '../../../http2/limits.ts'
 import { ANSWER_WATER_BYTES, type Charge, type HeaderList } from '../../../kit/api/stream.ts'
 import type { ClientUpgrade } from '../../../kit/api/upgrade.ts'
 import { limitInterimHeads } from '../../../kube/io/answers/interim-heads.ts'
+import type { SessionEnd } from '../../api/session-record.ts'
+import type { SessionTap } from '../../core/request/session-tap.ts'
 import { FairPipe } from './fair-pipe.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 export interface SpliceEvents {
-  /** Upstream responded with 101 and the sockets are spliced. */
-  onSwitched(): void
+  /** Upstream responded with 101 and the sockets are spliced. @param head of that answer, names in lower case @returns false = they are not to be spliced, and the owner answers */
+  onSwitched(head: HeaderList): boolean
   /** Upstream refused: an ordinary response follows. */
   onResponse(head: HeaderList): void
   onBody(chunk: Buffer): void
@@ -22,11 +24,13 @@ export interface SpliceEvents {
   onFailed(error: Error, sent: boolean): void
   /** The client stops accepting data for now, or accepts it again. */
   onWaiting(): void
-  /** The spliced connection was closed. */
-  onClosed(bytesFromClient: number, bytesToClient: number): void
+  /** The spliced connection was closed. @param endedBy '' = it was not spliced: a response broke off */
+  onClosed(bytesFromClient: number, bytesToClient: number, endedBy: SessionEnd | ''): void
 }
 
 export interface Splice {
+  /** Its tap is no longer full. */
+  goOn(): void
   /** Aborts both connections. */
   abort(): void
 }
@@ -37,6 +41,7 @@ const REFUSAL_BODY_DEADLINE_MS = 10_000
 /**
  * @param fields request header fields, without pseudo-headers; includes Connection and Upgrade
  * @param charge the source that is charged for the traffic
+ * @param tap sees what passes
  */
 export function spliceUpgrade(
   endpoint: UpstreamEndpoint,
@@ -46,9 +51,10 @@ export function spliceUpgrade(
   client: ClientUpgrade,
   charge: Charge,
   events: SpliceEvents,
+  tap: SessionTap | undefined,
 ): Splice {
   if (!(client.socket instanceof Duplex)) throw new TypeError('not a socket')
-  const splice = new Splicing(client.socket, client.first, charge, events)
+  const splice = new Splicing(client.socket, client.first, charge, events, tap)
   endpoint.connectHttp1().then(
     (upstream) => splice.send(upstream, method, target, fields),
     (error: Error) => splice.fail(error, false),
@@ -61,16 +67,20 @@ class Splicing implements Splice {
   readonly #first: Buffer
   readonly #events: SpliceEvents
   readonly #charge: Charge
+  readonly #tap: SessionTap | undefined
   #upstream: Socket | undefined
   #state: 'connecting' | 'sent' | 'answered' | 'switched' | 'over' = 'connecting'
   #fromClient: FairPipe | undefined
   #toClient: FairPipe | undefined
+  /** Which side was the first to end, of spliced connections. */
+  #endedBy: SessionEnd | '' = ''
 
-  constructor(client: Duplex, first: Buffer, charge: Charge, events: SpliceEvents) {
+  constructor(client: Duplex, first: Buffer, charge: Charge, events: SpliceEvents, tap: SessionTap | undefined) {
     this.#client = client
     this.#first = first
     this.#charge = charge
     this.#events = events
+    this.#tap = tap
     client.once('close', () => this.#onClientClose())
   }
 
@@ -133,7 +143,7 @@ class Splicing implements Splice {
       }
       // Aborted: the client must not take a partial response for a complete one.
       client.destroy()
-      this.#events.onClosed(0, 0)
+      this.#events.onClosed(0, 0, '')
     })
   }
 
@@ -143,41 +153,75 @@ class Splicing implements Splice {
       return
     }
     this.#state = 'switched'
-    this.#events.onSwitched()
+    if (!this.#events.onSwitched([':status', '101', ...lowerNames(answer.rawHeaders)])) {
+      this.#state = 'over'
+      upstream.destroy()
+      return
+    }
     const client = this.#client
     client.write(responseHead(answer), 'latin1')
-    if (first.length > 0) client.write(first)
-    if (this.#first.length > 0) upstream.write(this.#first)
-    upstream.on('error', () => client.destroy())
-    client.on('error', () => upstream.destroy())
+    upstream.on('error', () => {
+      this.#endBy('upstream')
+      client.destroy()
+    })
+    client.on('error', () => {
+      this.#endBy('client')
+      upstream.destroy()
+    })
+    upstream.once('end', () => this.#endBy('upstream'))
+    client.once('end', () => this.#endBy('client'))
     upstream.once('close', () => {
+      this.#endBy('upstream')
       // The last bytes from upstream are still on their way to the client.
       toClient.flush()
       if (!client.destroyed && !client.writableEnded) client.end()
       this.#close()
     })
-    const fromClient = new FairPipe(client, upstream, this.#charge)
-    const toClient = new FairPipe(upstream, client, this.#charge, () => this.#events.onWaiting())
-    fromClient.bytes = this.#first.length
-    toClient.bytes = first.length
+    const tap = this.#tap
+    const [tapClient, tapUpstream] =
+      tap === undefined
+        ? []
+        : [
+            { see: (chunk: Buffer) => tap.fromClient(chunk), isFull: () => tap.isFull },
+            { see: (chunk: Buffer) => tap.toClient(chunk), isFull: () => tap.isFull },
+          ]
+    const fromClient = new FairPipe(client, upstream, this.#charge, undefined, tapClient)
+    const toClient = new FairPipe(upstream, client, this.#charge, () => this.#events.onWaiting(), tapUpstream)
     this.#fromClient = fromClient
     this.#toClient = toClient
+    fromClient.begin(this.#first)
+    toClient.begin(first)
+  }
+
+  goOn(): void {
+    this.#fromClient?.goOn()
+    this.#toClient?.goOn()
   }
 
   /** In any state: notifies the splice's owner, which releases what it holds. */
   #onClientClose(): void {
+    this.#endBy('client')
     this.#upstream?.destroy()
     if (this.#state === 'connecting' || this.#state === 'sent') this.fail(new Error('the client went away'), true)
     else this.#close()
   }
 
+  #endBy(side: SessionEnd): void {
+    if (this.#state === 'switched' && this.#endedBy === '') this.#endedBy = side
+  }
+
   #close(): void {
     if (this.#state === 'over') return
     this.#state = 'over'
-    this.#events.onClosed(this.#fromClient?.bytes ?? 0, this.#toClient?.bytes ?? 0)
+    this.#events.onClosed(this.#fromClient?.bytes ?? 0, this.#toClient?.bytes ?? 0, this.#endedBy)
   }
 
   abort(): void {
+    if (this.#state === 'switched') {
+      this.#endBy('gateway')
+      // Before the caller ends the request, which would then be recorded without its bytes.
+      this.#close()
+    }
     this.#upstream?.destroy()
     this.#client.destroy()
   }

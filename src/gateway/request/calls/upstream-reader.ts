@@ -8,7 +8,7 @@ import { type Refusal, type RefusalObject, refuse } from '../../../kit/core/refu
 import { OBJECT } from '../../../kube/core/answers/answer-limits.ts'
 import { AnswerTooLargeError, CallLimitError, KubeCallError } from '../../../kube/core/answers/call-errors.ts'
 import { leastBytes } from '../../../kube/core/answers/held-bytes.ts'
-import { itemsOf, listPages, type ReadPage } from '../../../kube/core/answers/paged-list.ts'
+import { endOf, itemsOf, listPages, type ReadPage } from '../../../kube/core/answers/paged-list.ts'
 import type { RefusedWrite } from '../../core/policy/ending-writes.ts'
 import { decodeQueryPart } from '../../core/request/request-target.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
@@ -97,7 +97,7 @@ export class UpstreamReader {
   ): Promise<Read<Collection<T>>> {
     const { exchange } = this.#decision
     const selected = query === '' ? '' : `&${query}`
-    const readPage: ReadPage = async (limit, next, limits) => {
+    const readPage: ReadPage<JsonObject> = async (limit, next, limits) => {
       const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`
       const page = await this.#call({ method: 'GET', path: `${path}?limit=${limit}${selected}${more}`, limits })
       return objectIn(page, LIST)
@@ -105,7 +105,7 @@ export class UpstreamReader {
     return outcomeOf(async () => {
       const items: T[] = []
       let metadata: JsonObject = {}
-      for await (const page of listPages(readPage, most)) {
+      for await (const page of listPages(readPage, most, endOf)) {
         const kept = read(itemsOf(page))
         keepAnswer(exchange, leastBytes(kept))
         // Not a spread: a page may have more items than a call takes arguments.

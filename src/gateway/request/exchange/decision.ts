@@ -1,6 +1,7 @@
 // Everything known about a request, growing step by step: target, sender, decision. Nothing is ever removed.
 
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
+import type { UserInfo } from '../../../kube/api/user.ts'
 import type { Admission, Filter } from '../../core/admission/filter.ts'
 import type { AskingFilter, FilterName } from '../../core/admission/order.ts'
 import type { PermitOf, Pipeline } from '../../core/admission/pipeline.ts'
@@ -8,6 +9,7 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { WriteEffect } from '../../core/policy/ending-writes.ts'
 import type { ScaleChange } from '../../core/policy/scale-change.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
+import type { SessionTap } from '../../core/request/session-tap.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
@@ -26,6 +28,8 @@ export interface Asked {
   readonly info: RequestInfo
   /** The sender, not the impersonated user; undefined until authenticated. */
   readonly requester: Authenticated | undefined
+  /** The decision of the cluster with members that has handed it over to this one; undefined = it came here. */
+  readonly cameBy: Decision | undefined
 }
 
 /** Asked, with the sender authenticated. */
@@ -44,8 +48,22 @@ export interface Decision extends Requested, Admission {
   scaleChange: Promise<ScaleChange | Refusal | undefined> | undefined
   /** Effect on pods that the request does not name, computed on first use (calls/write-effect.ts). */
   writeEffect: Promise<WriteEffect | Refusal | undefined> | undefined
+  /** Set by a filter that looks on at the session which the request opens. */
+  tap: SessionTap | undefined
+  /** Set by a filter of a cluster with members: one of them serves the request. */
+  handOver: HandOver | undefined
   /** Set by a filter that serves the request itself instead of forwarding it. @returns a refusal that is still to be sent */
   deliver: ((permit: Permit) => Promise<Refusal | undefined>) | undefined
+}
+
+/** How a member gets a request. */
+export interface HandOver {
+  /** The UpstreamCluster that it is. */
+  readonly member: string
+  /** The caller as it is known there. */
+  readonly user: UserInfo
+  /** The request with its own names. */
+  readonly target: string
 }
 
 /** On a 409 from upstream this filter and those after it check again. */

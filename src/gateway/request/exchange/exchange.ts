@@ -21,12 +21,14 @@ import { createRecord, type RequestRecord } from '../../api/request-record.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
 import { RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
+import type { HeldGrant } from '../../state/access-grants.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import type { IdentityEntry } from '../../state/identities-seen.ts'
 import type { RunningRequest } from '../../state/running.ts'
 import { beginRecord } from './begin-record.ts'
 import { BufferedBytes } from './buffered-bytes.ts'
 import type { Gateway } from './gateway.ts'
-import type { Authenticated } from './identity.ts'
+import { type Authenticated, NO_GRANTS } from './identity.ts'
 import { nextPhase, type Phase } from './phase.ts'
 import { RequestBody } from './request-body.ts'
 import { giveShare } from './running-share.ts'
@@ -48,7 +50,7 @@ const NO_FIELDS: HeaderList = []
 const NO_HEAD: RequestHead = new RequestHead()
 const NO_RECORD: RequestRecord = createRecord()
 
-/** What became of a request upstream: the status code of the answer; never sent, or certainly not processed; or it may have been done. */
+/** The status code of upstream's answer; 'unsent' = never sent, or certainly not processed; 'unknown' = it may have been processed. */
 export type UpstreamOutcome = number | 'unsent' | 'unknown'
 
 /** The part of the decision that the exchange uses. */
@@ -56,6 +58,7 @@ interface Decided {
   readonly requester: Authenticated
   readonly isWatch: boolean
   readonly held: Held | undefined
+  readonly cameBy: Pick<Decided, 'held' | 'cameBy'> | undefined
   readonly live: Pick<LiveCluster, 'answers'>
 }
 
@@ -84,7 +87,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   charged: Charge | undefined = undefined
   /** Shared memory held; undefined until first used. */
   buffered: BufferedBytes | undefined = undefined
-  /** Memory for what is kept of answers to the gateway's own calls (kept-answers.ts). */
+  /** Memory of kept answers to the gateway's own calls (kept-answers.ts). */
   keptAnswers: AnswerBytes | undefined = undefined
   /** Set once admission begins; what it takes is released at the end. */
   decision: Decided | undefined = undefined
@@ -94,7 +97,9 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   requestEnded: boolean
   /** Undefined until the first body bytes arrive, which for most requests is never. */
   body: RequestBody | undefined = undefined
-  /** Called once with what became of the request, for a filter that has prepared something. */
+  /** Counts this request among the open ones of its sender; undefined = it does not. */
+  seen: IdentityEntry | undefined = undefined
+  /** Called once with the outcome, for a filter that has prepared something. */
   onOutcome: ((outcome: UpstreamOutcome) => void) | undefined = undefined
 
   constructor(
@@ -203,7 +208,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.buffered
   }
 
-  /** For what an answer of the gateway's own keeps, until `giveMemory` or the end. @returns whether the sender has room for it */
+  /** Charges memory for an answer of the gateway's own, until `giveMemory` or the end. @returns whether the sender has room for it */
   takeMemory(bytes: number): boolean {
     return this.#ensureBuffered().take(bytes)
   }
@@ -311,7 +316,6 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     const { gw, charge, record } = this
     gw.events.limited(gw.shares.buffered.limit, charge.known)
     if (this.phase === 'upgraded') {
-      // Bytes transferred are recorded when the sockets have closed.
       this.#state.upstream?.cancel()
       return
     }
@@ -358,8 +362,16 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.decision?.requester
   }
 
+  get grants(): readonly HeldGrant[] {
+    return this.decision?.requester.grants ?? NO_GRANTS
+  }
+
   get cluster(): string {
     return this.record.cluster
+  }
+
+  get federation(): string {
+    return this.record.federation
   }
 
   get endpoint(): string {
@@ -398,8 +410,10 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
 
   abort(): void {
     if (this.phase === 'over') return
+    // Joined sockets end the exchange as they are cancelled.
+    const isAnswer = this.phase !== 'upgrading' && this.phase !== 'upgraded'
     this.#state.upstream?.cancel()
-    if (this.phase !== 'upgrading' && this.phase !== 'upgraded') {
+    if (isAnswer) {
       this.client.reset('internal')
       this.record.aborted = 'upstream'
     }
@@ -417,6 +431,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     this.buffered?.end()
     this.keptAnswers?.end()
     giveShare(this)
+    if (this.seen !== undefined) this.seen.open--
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this
     const endMs = gw.clock.monotonic()

@@ -4,11 +4,16 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { ShareLimit } from '../../../kit/core/shares/shared-resource.ts'
 import type { RequestRecord } from '../../api/request-record.ts'
 import type { Tracer } from '../../api/request-trace.ts'
+import type { EndedSession, LogoutOutcome } from '../../api/token-session.ts'
 import type { WaitLimit } from '../../core/upstream/wait-refusal.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
+import type { IssuerTokens } from '../../io/reviews/issuer-tokens.ts'
 import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
+import type { AccessGrants } from '../../state/access-grants.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
+import type { EndedSessions } from '../../state/ended-sessions.ts'
+import type { IdentitiesSeen } from '../../state/identities-seen.ts'
 import type { RunningRequests } from '../../state/running.ts'
 import type { ThreadShares } from '../../state/thread-shares.ts'
 import type { UserBudgets } from '../../state/user-budgets.ts'
@@ -29,8 +34,17 @@ export interface Gateway {
   readonly upstreams: Upstreams
   readonly running: RunningRequests
   readonly tokens: TokenReviewer
+  /** Tokens that are verified here. */
+  readonly issuers: IssuerTokens
   readonly access: AccessReviewer
+  readonly grants: AccessGrants
+  /** By logouts at the issuers of tokens. */
+  readonly endedSessions: EndedSessions
+  /** Puts a logout in force in all threads. Rejects if it takes too long. */
+  endSessions(ended: readonly EndedSession[]): Promise<LogoutOutcome>
   readonly budgets: UserBudgets
+  /** Which users there are. */
+  readonly identities: IdentitiesSeen
   /** Absent = failures are not counted. */
   readonly failures?: FailureGate
   /** Limits shared between requests. */
@@ -48,7 +62,7 @@ export interface Gateway {
 
 /** Events of the request path, for metrics and logs. */
 export interface GatewayEvents {
-  /** Cluster and request info are known. */
+  /** Cluster and request info are known. This and the next a second time, if the cluster has handed it over to a member. */
   requestStarted(record: RequestRecord): void
   /** The user is known, nothing is decided yet. */
   requestIdentified(record: RequestRecord): void

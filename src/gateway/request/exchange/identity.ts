@@ -4,10 +4,15 @@ import type { Charge, HeaderList, Peer, SharedFields } from '../../../kit/api/st
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import { userCharge } from '../../../kit/core/shares/charge.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
+import type { CredentialOrigin } from '../../api/identity-seen.ts'
 import { refuseUnauthorized } from '../../core/admission/steps.ts'
 import type { CompiledClient, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
 import { shareWeight } from '../../core/shares/weight.ts'
+import type { HeldGrant } from '../../state/access-grants.ts'
+import type { IdentityEntry } from '../../state/identities-seen.ts'
+
+export const NO_GRANTS: readonly HeldGrant[] = []
 
 /** A known user that the header fields can express exactly. */
 export class Authenticated {
@@ -15,6 +20,12 @@ export class Authenticated {
   readonly kind: 'x509' | 'token' | 'anonymous'
   /** Identify the certificate or token in revocations. */
   readonly hashes: readonly string[]
+  /** Whose groups are among the user's. */
+  readonly grants: readonly HeldGrant[]
+  /** undefined = anonymous, or not the sender of a request. */
+  origin: CredentialOrigin | undefined = undefined
+  /** Where its requests are noted. */
+  seen: IdentityEntry | undefined = undefined
   /** The impersonation header fields; never empty. */
   readonly #identity: HeaderList
   #credentials: SharedFields
@@ -22,10 +33,16 @@ export class Authenticated {
   #charge: Charge | undefined = undefined
   #chargedBy: CompiledCluster | undefined = undefined
 
-  constructor(user: UserInfo, kind: Authenticated['kind'], hashes: readonly string[]) {
+  constructor(
+    user: UserInfo,
+    kind: Authenticated['kind'],
+    hashes: readonly string[],
+    grants: readonly HeldGrant[] = NO_GRANTS,
+  ) {
     this.user = user
     this.kind = kind
     this.hashes = hashes
+    this.grants = grants
     this.#identity = identityHeaders(user)
     this.#credentials = { list: this.#identity, encoded: undefined }
     // Without an Impersonate-User the request would run as the gateway (CVE-2023-48312).
@@ -56,8 +73,9 @@ export function authenticated(
   user: UserInfo,
   kind: Authenticated['kind'],
   hashes: readonly string[] = NO_HASHES,
+  grants: readonly HeldGrant[] = NO_GRANTS,
 ): Authenticated | Refusal {
-  return identityProblem(user) === '' ? new Authenticated(user, kind, hashes) : refuseUnauthorized()
+  return identityProblem(user) === '' ? new Authenticated(user, kind, hashes, grants) : refuseUnauthorized()
 }
 
 const NO_HASHES: readonly string[] = []

@@ -1,10 +1,11 @@
-// An answer that the gateway writes itself, piece by piece, as fast as its client reads. Counted, charged, audited and ended as one that upstream
-// sends: it stands in upstream's place.
+// An answer that the gateway writes itself, piece by piece, as fast as its client reads. Counted, charged, audited and ended like an answer from
+// upstream.
 
 import type { HeaderList, Stream } from '../../../kit/api/stream.ts'
 import { warningValues } from '../../../kit/core/refusal/warning.ts'
 import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
 import { watchStarted } from '../../core/admission/held.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch } from '../../core/request/watch-frames.ts'
 import { threadScheduler } from '../../io/scheduling/thread-scheduler.ts'
 import type { Permit } from './decision.ts'
@@ -14,7 +15,7 @@ const EMPTY = Buffer.alloc(0)
 const OK = 200
 
 export interface AnswerSource {
-  /** The next piece. undefined = there is none now: `proceed` asks again. 'end' = that was all. */
+  /** The next piece. undefined = none yet: `proceed` asks again. 'end' = the answer is complete. */
   next(): Buffer | undefined | 'end'
   /** The answer is over, however it ended. */
   over(): void
@@ -25,7 +26,7 @@ export class OwnAnswer implements UpstreamHalf {
   readonly #source: AnswerSource
   #state: Answering | undefined
   #isOver = false
-  /** What the client has taken lets the answer go on: the exchange gives it back as it does to upstream. */
+  /** Credits from the exchange, which are for upstream otherwise, continue the answer. */
   readonly stream: Stream = {
     queued: 0,
     headers: () => undefined,
@@ -40,7 +41,7 @@ export class OwnAnswer implements UpstreamHalf {
     this.#source = source
   }
 
-  /** Sends the head, and what there is. @param fields such as content-type */
+  /** Sends the head and the pieces that are ready. @param fields such as content-type */
   begin(fields: HeaderList): void {
     const { exchange, warnings, isWatch } = this.#permit
     const { client, record, gw } = exchange
@@ -52,7 +53,9 @@ export class OwnAnswer implements UpstreamHalf {
     record.code = OK
     record.ttfbMs = nowMs - record.startMs
     if (isWatch) watchStarted(this.#permit)
-    this.#state = exchange.answering(isWatch ? createWatchFrames('application/json', '') : undefined)
+    this.#state = exchange.answering(
+      isWatch ? createWatchFrames(headerValue(fields, 'content-type') ?? '', '') : undefined,
+    )
     const head: HeaderList = [':status', String(OK), ...fields, 'cache-control', 'no-cache, private']
     head.push('date', new Date(exchange.nowMs).toUTCString(), 'audit-id', record.auditId)
     for (const warning of warningValues(warnings)) head.push('warning', warning)
@@ -68,7 +71,7 @@ export class OwnAnswer implements UpstreamHalf {
     const state = this.#state
     while (!this.#isOver && state !== undefined) {
       if (exchange.client.queued >= exchange.answerWater) {
-        // Any amount: the exchange gives it back when there is room, and so calls this again.
+        // Any amount: the exchange credits it when there is room, which calls `proceed` again.
         state.owedToUpstream = 1
         return
       }
@@ -82,7 +85,7 @@ export class OwnAnswer implements UpstreamHalf {
     }
   }
 
-  /** All was sent. A watch ends between two events: if it is in one, as soon as that is sent. */
+  /** Everything has been sent. A watch ends between two events: if it is within one, as soon as that is sent. */
   end(): void {
     if (this.#isOver) return
     const { exchange } = this.#permit
@@ -95,7 +98,7 @@ export class OwnAnswer implements UpstreamHalf {
     exchange.chargeAnswer()
   }
 
-  /** Its client does not take it: counted as any other answer that is dropped for that. */
+  /** The client does not read it: counted like any other answer that is dropped for this reason. */
   drop(): void {
     if (!this.#isOver) this.#permit.exchange.dropAnswer()
   }

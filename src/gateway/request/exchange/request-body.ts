@@ -28,7 +28,7 @@ export class RequestBody {
   /** The complete body, if it is read before anything is sent. */
   #whole: WholeBody | undefined = undefined
   #wholeBytes = 0
-  /** It was read or sent: until then, no window was given back for what is kept. */
+  /** It was read or sent. Until then, no window is replenished for kept bytes. */
   #wanted = false
   /** Bytes taken from the client but not yet by upstream: window still to be given back. */
   #owed = 0
@@ -119,7 +119,7 @@ export class RequestBody {
     this.#whole?.finish(end)
   }
 
-  /** What was read whole is sent. */
+  /** Sends the body that was read as a whole. */
   setRead(body: Buffer): void {
     this.original = body
     this.replace(body)
@@ -140,7 +140,7 @@ export class RequestBody {
     if (this.#kept !== undefined) for (const piece of this.#kept.pieces()) stream.body(piece, false)
   }
 
-  /** What arrived before there was an endpoint has been sent, and now counts as passed on. */
+  /** Bytes that arrived before there was an endpoint have been sent, and now count as passed on. */
   keptSent(stream: Stream | undefined): void {
     if (this.#keptBytes === 0) return
     // Read or sent before: already counted then.

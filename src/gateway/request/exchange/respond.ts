@@ -43,6 +43,7 @@ export function respondWith(
   fields: HeaderList,
   body: Buffer,
   warnings: readonly string[],
+  cacheControl = 'no-cache, private',
 ): void {
   const { client, record, gw } = exchange
   record.code = code
@@ -52,7 +53,7 @@ export function respondWith(
     exchange.end()
     return
   }
-  const head: HeaderList = [':status', String(code), ...fields, 'cache-control', 'no-cache, private']
+  const head: HeaderList = [':status', String(code), ...fields, 'cache-control', cacheControl]
   head.push('content-length', String(body.length), 'date', new Date(record.startWallMs).toUTCString())
   head.push('audit-id', record.auditId)
   for (const warning of warningValues(warnings)) head.push('warning', warning)

@@ -24,8 +24,12 @@ interface SharingRequest extends EndableRequest {
   charged: Charge | undefined
 }
 
-/** Takes a slot while the sender is being authenticated. Undefined = it may wait. */
+/**
+ * Takes a slot for the source that is charged now: while the sender is being authenticated, and for a request that is for no cluster. Undefined = it
+ * may go on.
+ */
 export function takeUnknownShare(request: SharingRequest, info: RequestInfo): Refusal | undefined {
+  giveShare(request)
   const { charge } = request
   return take(request, info, charge) === 'taken' ? undefined : refused(request, charge)
 }

@@ -4,7 +4,9 @@
 import type { ListSize } from '../../../gateway/api/list-request.ts'
 import type { ThreadLoad } from '../../../gateway/core/balance/thread-load.ts'
 import { restartDelayMs } from '../../../gateway/core/endpoints/restart-delay.ts'
+import { SESSION_ENDED, type SessionChange } from '../../../gateway/core/logout/ended-session.ts'
 import type { ServingPair } from '../../../gateway/io/listener/tls-contexts.ts'
+import { KEYS_READ, type KeysRead } from '../../../gateway/io/reviews/issuer-tokens.ts'
 import type { GatewayMetrics } from '../../../gateway/metrics/metrics.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
 import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
@@ -63,7 +65,7 @@ export class ThreadPool implements WorkerSlotOwner {
   }
   /** Between the main thread's and the gateway threads' parts of a subject. */
   readonly topics: TopicChannel = {
-    publish: (topic, payload) => this.#standing.send(topic.message(payload), topic.name),
+    publish: (topic, payload, about = '') => this.#standing.send(topic.message(payload), `${topic.name} ${about}`),
     subscribe: (topic, listener) => this.#subscribers.subscribe(topic, listener),
   }
   readonly #subscribers = new TopicSubscribers()
@@ -183,6 +185,22 @@ export class ThreadPool implements WorkerSlotOwner {
       this.#credentialFaults.set(cluster, fault)
       this.#standing.send(message, cluster)
     }
+  }
+
+  /** The keys of an issuer have been read, or no cluster names it any more. */
+  issuerKeys(read: KeysRead): void {
+    const message = KEYS_READ.message(read)
+    const about = `${KEYS_READ.name} ${read.source}`
+    if (read.keys === undefined) this.#standing.withdraw(message, about)
+    else this.#standing.send(message, about)
+  }
+
+  /** A session has ended, or is forgotten. */
+  endedSession(change: SessionChange): void {
+    const message = SESSION_ENDED.message(change)
+    const about = `${SESSION_ENDED.name} ${change.id}`
+    if (change.ended === undefined) this.#standing.withdraw(message, about)
+    else this.#standing.send(message, about)
   }
 
   /** Resolves when all threads have put in force what was published so far. */

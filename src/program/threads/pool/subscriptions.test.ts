@@ -79,6 +79,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
             profile: () => '',
             top: () => undefined,
             shares: () => [],
+            sessions: () => [],
             report: () => assert.fail('no report'),
           },
         })

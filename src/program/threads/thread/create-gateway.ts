@@ -1,12 +1,23 @@
 // The gateway of a thread: everything the request path uses, built from the thread's own parts.
 
+import type { EndedSession, LogoutOutcome } from '../../../gateway/api/token-session.ts'
 import { createAccessReviewer } from '../../../gateway/io/reviews/access-review.ts'
+import { createIssuerTokens } from '../../../gateway/io/reviews/issuer-tokens.ts'
 import { createTokenReviewer, type TokenLookup } from '../../../gateway/io/reviews/token-review.ts'
 import { type UpstreamNews, Upstreams } from '../../../gateway/io/upstream/upstreams.ts'
-import { ACCESS_REVIEWS, EJECTIONS, TOKEN_CACHE, TOKEN_REVIEWS } from '../../../gateway/metrics/descriptors.ts'
+import {
+  ACCESS_REVIEWS,
+  EJECTIONS,
+  ID_TOKENS,
+  TOKEN_CACHE,
+  TOKEN_REVIEWS,
+} from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
+import { AccessGrants } from '../../../gateway/state/access-grants.ts'
 import { ClusterTable } from '../../../gateway/state/clusters.ts'
+import { EndedSessions } from '../../../gateway/state/ended-sessions.ts'
+import { IdentitiesSeen } from '../../../gateway/state/identities-seen.ts'
 import { RunningRequests } from '../../../gateway/state/running.ts'
 import { ThreadShares } from '../../../gateway/state/thread-shares.ts'
 import { UserBudgets } from '../../../gateway/state/user-budgets.ts'
@@ -27,6 +38,10 @@ interface GatewayDeps {
   readonly failures: ThreadFailures
   readonly guard: DialGuard
   readonly events: Gateway['events']
+  /** Asks the main thread for newer keys of an issuer. */
+  readonly readKeys: (source: string) => Promise<unknown>
+  /** Tells the main thread of a logout. */
+  readonly endSessions: (ended: readonly EndedSession[]) => Promise<LogoutOutcome>
   /** undefined = no tracing. */
   readonly traces: ThreadTraces | undefined
 }
@@ -43,10 +58,20 @@ export function createGateway(deps: GatewayDeps): Gateway {
     clock,
     log: outbox.log,
     tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
+    issuers: createIssuerTokens({
+      clock,
+      log: outbox.log,
+      readKeys: deps.readKeys,
+      onToken: (cluster, result) => metrics.add(ID_TOKENS, 1, cluster, result),
+    }),
     access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
       metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
     ),
+    grants: new AccessGrants(),
+    endedSessions: new EndedSessions(),
+    endSessions: (ended) => deps.endSessions(ended),
     budgets: new UserBudgets(),
+    identities: new IdentitiesSeen(),
     failures: deps.failures,
     shares: new ThreadShares(data.config),
     events: deps.events,
@@ -92,7 +117,7 @@ function endpointBroke(
 
 function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
   metrics.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss')
-  if (outcome === 'hit' || outcome === 'limited') return
+  if (outcome === 'hit' || outcome === 'limited' || outcome === 'vouched') return
   const result = outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error'
   metrics.add(TOKEN_REVIEWS, 1, cluster, result)
 }

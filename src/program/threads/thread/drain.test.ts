@@ -114,7 +114,9 @@ describe('in simulated time', () => {
       const request: RunningRequest = {
         cluster: 'prod',
         endpoint: 'https://192.0.2.1:6443',
+        federation: '',
         requester: undefined,
+        grants: [],
         longRunning: true,
         isWatch,
         monotonicMs: nowMs - ageMs,

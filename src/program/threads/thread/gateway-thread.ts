@@ -2,10 +2,14 @@
 // It follows the main thread's messages; only deletions of protected pods and checked scale-downs wait for one.
 
 import type { Socket } from 'node:net'
+import { ThreadGrants } from '../../../gateway/controllers/follow-grants.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../../gateway/controllers/follow-snapshots.ts'
+import { GRANTS_IN_FORCE } from '../../../gateway/core/identity/access-grants.ts'
+import { END_SESSIONS, SESSION_ENDED } from '../../../gateway/core/logout/ended-session.ts'
 import { type Listener, listen } from '../../../gateway/io/listener/listener-socket.ts'
 import { TlsContexts } from '../../../gateway/io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../../gateway/io/listener/tls-policy.ts'
+import { KEYS_READ, READ_KEYS } from '../../../gateway/io/reviews/issuer-tokens.ts'
 import { threadScheduler } from '../../../gateway/io/scheduling/thread-scheduler.ts'
 import {
   CLIENTS_DRAINED,
@@ -58,6 +62,11 @@ const REPORT_MS = 5_000
 /** Reports may take at most this fraction of the time: one in ... */
 const REPORT_SHARE = 500
 
+/** Longer than a provider may take for two documents. */
+const READ_KEYS_TIMEOUT_MS = 25_000
+/** Longer than an API server may take for a write. */
+const END_SESSIONS_TIMEOUT_MS = 30_000
+
 export class GatewayThread {
   readonly #data: ThreadData
   readonly #post: (message: FromThread) => void
@@ -79,6 +88,7 @@ export class GatewayThread {
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
   readonly #follower: SnapshotFollower
+  readonly #grants: ThreadGrants
   #reporting: NodeJS.Timeout | undefined
   readonly #spread: ConnectionSpread
   readonly #held: HeldConnections
@@ -120,8 +130,18 @@ export class GatewayThread {
       failures: this.#failures,
       guard: this.#guard,
       events: this.#events(),
+      readKeys: (source) => this.#questions.ask(READ_KEYS, source, READ_KEYS_TIMEOUT_MS),
+      endSessions: (ended) => this.#questions.ask(END_SESSIONS, ended, END_SESSIONS_TIMEOUT_MS),
       traces: this.#traces,
     })
+    this.#topics.subscribe(KEYS_READ, (read) => this.#gateway.issuers.setKeys(read))
+    this.#topics.subscribe(SESSION_ENDED, ({ id, ended }) => {
+      this.#gateway.endedSessions.set(id, ended)
+      if (ended !== undefined) this.#gateway.running.abortEnded(ended)
+    })
+    this.#grants = new ThreadGrants(this.#gateway)
+    this.#topics.subscribe(GRANTS_IN_FORCE, (all) => this.#grants.replace(all))
+    addTickable(this.#grants)
     const shared = { metrics: this.#metrics, topics: this.#topicChannel(), questions: this.#questions }
     this.#filters = createFilters(subjects.map((create) => create(shared)))
     const places = new ConnectionPlaces(data.connectionPlaces)
@@ -262,6 +282,7 @@ export class GatewayThread {
     clearTimeout(this.#reporting)
     this.#endStalls()
     removeTickable(this.#held)
+    removeTickable(this.#grants)
     this.#spread.close()
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
@@ -370,6 +391,7 @@ export class GatewayThread {
         return this.#outbox.level
       },
       top: () => this.#top?.take(),
+      sessions: (user) => this.#gateway.identities.report(user, this.#gateway.clock.now()),
       shares: () => [...this.#gateway.shares.report(), ...threadScheduler.report()],
     }
   }

@@ -13,7 +13,7 @@ import type { ThreadOutbox } from './outbox.ts'
 
 /** Observes every request. Called on the request path: no promise, closure or timer, and it must not throw. */
 export interface RequestObserver {
-  /** Cluster and request info are known; the user is not. */
+  /** Cluster and request info are known; the user is not. This and the next a second time, if the cluster has handed it over to a member. */
   requestStarted?(record: RequestRecord): void
   /** The user is known, too; nothing is decided yet. Not called for unauthenticated requests. */
   requestIdentified?(record: RequestRecord): void

@@ -143,7 +143,7 @@ async function readText(path: string): Promise<Text> {
     if (bytes.length === 0) {
       // An interrupted writer leaves an empty file behind; that does not mean "no clusters".
       return failed(
-        'is empty; what it defined before stays in force',
+        'is empty; the objects that it defined before stay in force',
         'delete the file to remove its clusters',
         'warning',
       )

@@ -214,7 +214,7 @@ class FilesSource implements ResourceSource {
         continue
       }
       const lastGood = [...kept].filter((name) => file === '' || clusters.get(name)?.file === file)
-      this.#log.error('invalid configuration; what was in force stays in force', { ...fields, lastGood })
+      this.#log.error('invalid configuration; the previous one stays in force', { ...fields, lastGood })
     }
     if (this.#problems.length > 0 && problems.length === 0) this.#log.info('the configuration has no more problems')
   }

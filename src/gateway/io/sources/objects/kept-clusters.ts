@@ -34,7 +34,7 @@ export function keptClusters({ keeper, waitMs, log, onCurrent }: KeptClustersOpt
     keep: (clusters, changed) => {
       if (restored !== undefined && isOfAnother(restored, clusters)) {
         log.warn('the API server has none of the UpstreamClusters of the last good state, which are served no more', {
-          fix: 'check that the kubeconfig names the right cluster; what it has is in force now',
+          fix: 'check that the kubeconfig names the right cluster; its objects are in force now',
         })
       }
       restored = undefined

@@ -32,7 +32,7 @@ export interface ObjectsSourceOptions {
   readonly lastGood?: LastGoodClusters
 }
 
-/** What was in force, with the bytes of Secrets, on disk. */
+/** The last state in force on disk, with the bytes of Secrets. */
 export interface LastGoodClusters {
   /** Milliseconds that a start waits for the server before it uses what is stored. */
   readonly waitMs: number
@@ -170,7 +170,10 @@ class ObjectsSource implements ResourceSource {
     const clusters = this.#clusters.inForce.size
     if (fault === '') this.#log.info('UpstreamClusters are watched again', { clusters })
     else if (this.#fault === '') {
-      this.#log.warn('UpstreamClusters cannot be watched; what is in force stays in force', { why: fault, clusters })
+      this.#log.warn('UpstreamClusters cannot be watched; the present configuration stays in force', {
+        why: fault,
+        clusters,
+      })
     }
     this.#fault = fault
     this.#faultChanged = true
@@ -239,7 +242,7 @@ class ObjectsSource implements ResourceSource {
 
   #faultProblem(): readonly SourceError[] {
     if (this.#fault === '') return []
-    const message = `UpstreamClusters cannot be watched, and what was in force stays in force: ${this.#fault}`
+    const message = `UpstreamClusters cannot be watched; the previous configuration stays in force: ${this.#fault}`
     const fix = 'changes come into force when the API server answers again'
     return [{ reason: 'FieldValueInvalid', file: '', line: 0, path: '', message, fix, severity: 'warning' }]
   }
@@ -254,7 +257,7 @@ class ObjectsSource implements ResourceSource {
       if (before.some((known) => known.path === path && known.message === message)) continue
       const fields = { cluster, path, problem: message, fix }
       if (severity === 'warning') this.#log.warn('configuration warning', fields)
-      else if (isInForce) this.#log.error('invalid configuration; what was in force stays in force', fields)
+      else if (isInForce) this.#log.error('invalid configuration; the previous one stays in force', fields)
       else this.#log.error('invalid configuration; the cluster is not served', fields)
     }
     if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no more problems', { cluster })

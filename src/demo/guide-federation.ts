@@ -1,0 +1,24 @@
+// Federated reads in the output of `portcullis demo`: the pods of both clusters in one list and one watch, while one of the two is away.
+
+/** Its servers take no requests any more: as if it were lost. */
+const DISABLED = [0, 1].map((server) => `{"op":"add","path":"/spec/servers/${server}/disabled","value":'$1'}`).join(',')
+
+export const FEDERATION_GUIDE: string = `
+Clusters read as one: all has the pods and deployments of prod and staging, for those who may read them in both. The third line is for
+another window:
+  kubectl --context all get deployments -A
+  kubectl --context all get pods -A
+  kubectl --context all get pods -A -w --output-watch-events
+Take staging away: after some seconds its pods are shown as they were last known, with a Warning that says since when. The watch goes on with
+prod, and says DELETED of none:
+  disable_staging() { kubectl --context portcullis patch uc staging --type json -p '[${DISABLED}]'; }
+  disable_staging true
+  kubectl --context portcullis wait uc all --for condition=MembersReady=False
+  kubectl --context all get pods -A
+  kubectl scale deployment checkout --replicas 7
+And back: there is no Warning any more, and the same watch has what happens in staging. Writes go to the members:
+  disable_staging false
+  kubectl --context portcullis wait uc all --for condition=MembersReady
+  kubectl --context all get pods -A
+  kubectl --context staging-alice scale deployment checkout --replicas 5
+  kubectl --context all scale deployment checkout -n prod--shop --replicas 6`
