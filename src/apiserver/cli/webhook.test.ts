@@ -15,7 +15,10 @@ const DEPLOYED = new URL('../../../deploy/webhook/validating-webhook.yaml', impo
 
 test('it is what deploy/webhook has, but for the CA and the token', () => {
   const service = { namespace: 'portcullis-system', name: 'portcullis', port: 9443, path: `${WEBHOOK_PATH}/TOKEN` }
-  assert.deepEqual(webhookConfiguration({ service, caBundle: '' }, USER_WRITTEN_KINDS), parse(readFileSync(DEPLOYED, 'utf8')))
+  assert.deepEqual(
+    webhookConfiguration({ service, caBundle: '' }, USER_WRITTEN_KINDS),
+    parse(readFileSync(DEPLOYED, 'utf8')),
+  )
 })
 
 test('the token is the one that the webhook takes, the CA that of its certificate', (t) => {
