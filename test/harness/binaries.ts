@@ -37,6 +37,7 @@ const PROGRAMS = {
 /** Only single tests need these, and build them. */
 const RARE_PROGRAMS = {
   conformance: { module: 'conformance', package: './', seconds: 100 },
+  versitygw: { module: 'versitygw', package: 'github.com/versity/versitygw/cmd/versitygw', seconds: 75 },
 } as const
 
 type RareName = keyof typeof RARE_PROGRAMS

@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
-import { binaries, binariesAreBuilt, hasGo, NO_GO } from './binaries.ts'
+import { binaries, binariesAreBuilt, hasGo, NO_GO, rareBinary } from './binaries.ts'
 import { CRD_PROJECTS, crdsAreThere, crdsOf } from './clusters/third-party-crds.ts'
 import { type Command, planPackages, thisMachine } from './packages.ts'
 import { pythonWithHttpx } from './uploads/python.ts'
@@ -30,6 +30,7 @@ async function prepare(): Promise<number> {
   }
   try {
     await binaries()
+    await rareBinary('versitygw')
     for (const project of CRD_PROJECTS) crdsOf(project)
     // Only some tests need it, and say so when they are skipped.
     const python = await pythonWithHttpx()
