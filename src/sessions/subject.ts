@@ -8,7 +8,7 @@ export const SESSIONS = {
   fields: ['audit.sessions'] as const,
   metrics: SESSION_METRICS,
   addCommands: addPlay,
-  check: async () => (await import('./app/session-recordings.ts')).checkRecordingKey,
+  check: async () => (await import('./app/session-recordings.ts')).checkRecordingFiles,
   filters: async () => (await import('./app/filters.ts')).sessionFilters,
   component: async () => (await import('./app/session-recordings.ts')).createSessionRecordings,
 }

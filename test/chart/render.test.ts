@@ -72,7 +72,7 @@ for (const [name, args] of SHAPES) {
     assert.equal(command, 'serve')
     const given: Record<string, unknown> = {}
     for (const flag of flags) {
-      const [, words = '', value = ''] = /^--([a-z-]+)=(.*)$/.exec(flag) ?? assert.fail(flag)
+      const [, words = '', value = ''] = /^--([a-z0-9-]+)=(.*)$/.exec(flag) ?? assert.fail(flag)
       const setting = ALL_SETTINGS.find((one) => one.flag === `--${words}`) ?? assert.fail(`there is no --${words}`)
       const before = given[setting.name]
       // As the kubelet does it with variables of the container.

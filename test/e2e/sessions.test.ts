@@ -13,6 +13,7 @@ import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { type KubectlResult, SPDY, startKubectl } from '../harness/kubectl/kubectl.ts'
+import { S3_CREDENTIALS, startS3Server } from '../harness/servers/s3-server.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const POD = 'target'
@@ -33,10 +34,18 @@ function specOf(sessions: NonNullable<UpstreamClusterSpec['audit']>['sessions'])
   return { healthCheck: { intervalSeconds: 1 }, audit: { ...(sessions !== undefined && { sessions }) } }
 }
 
-async function start(sessions: NonNullable<UpstreamClusterSpec['audit']>['sessions']): Promise<void> {
+async function start(
+  sessions: NonNullable<UpstreamClusterSpec['audit']>['sessions'],
+  args: readonly string[] = [],
+): Promise<void> {
   gateway = await startGateway({
     clusters: [upstreamClusterFor(cluster, { spec: specOf(sessions) })],
-    args: [`--session-recording-dir=${dir}`, `--session-recording-key-file=${keyFile}`, `--audit-log-path=${auditLog}`],
+    args: [
+      `--session-recording-dir=${dir}`,
+      `--session-recording-key-file=${keyFile}`,
+      `--audit-log-path=${auditLog}`,
+      ...args,
+    ],
   })
   kubeconfig = await kubeconfigThrough(gateway, cluster, cluster.admin)
 }
@@ -190,6 +199,37 @@ test('what one cluster has recorded, another has not; a gateway that is killed l
   const { code, out, err } = await played(part)
   assert.deepEqual([code, out], [1, 'before\n'])
   assert.match(err, /breaks off here/)
+})
+
+test('what kubectl has shown is in the bucket, also of a session that ends with the gateway', async (t) => {
+  const server = await startS3Server()
+  t.after(() => server.stop())
+  server.makeBucket('audit')
+  const credentialsFile = join(folder, 'credentials')
+  writeFileSync(credentialsFile, S3_CREDENTIALS)
+  await start({ whenFull: 'Block' }, [
+    `--session-recording-s3-endpoint=${server.url}`,
+    '--session-recording-s3-bucket=audit',
+    '--session-recording-s3-region=eu-test-1',
+    `--session-recording-s3-credentials-file=${credentialsFile}`,
+  ])
+  const { stdout } = await cluster.kubectl(['exec', POD, '--', 'echo', 'for the bucket'], { kubeconfig })
+  assert.equal(stdout, 'for the bucket\n')
+  const running = await startKubectl(['exec', POD, '--', 'sh', '-c', 'echo until the end; sleep 600'], { kubeconfig })
+  await running.output(/until the end/)
+  await gateway.stop()
+  await running.done
+  const inBucket = join(folder, 'in-bucket.session')
+  const shown: string[] = []
+  for (const name of server.objects('audit')) {
+    writeFileSync(inBucket, server.object('audit', name))
+    shown.push((await played(inBucket)).out)
+  }
+  for (const text of ['for the bucket\n', 'until the end\n']) assert.ok(shown.includes(text), shown.join())
+  assert.deepEqual(
+    readdirSync(dir).filter((name) => name.endsWith('.session')),
+    [],
+  )
 })
 
 test('where it must be recorded and cannot be, kubectl says why', async () => {

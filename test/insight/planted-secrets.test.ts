@@ -67,6 +67,7 @@ before(() => {
   dir = mkdtempSync(join(tmpdir(), 'portcullis-planted-'))
   const basic = Buffer.from(`user:${plant('tracing header basic')}`).toString('base64')
   const headers = `authorization: Bearer ${plant('tracing header bearer')}\nx-other: ${plant('tracing header')}\nx-basic: Basic ${basic}\n`
+  const s3 = `[default]\naws_access_key_id = ID\naws_secret_access_key = ${plant('s3 secret key')}\naws_session_token=${plant('s3 session token')}\n`
   const usual = loadConfig({ flags: { source: 'files', configDir: 'given' }, env: {}, readFile: () => '' })
   config = {
     ...usual,
@@ -83,6 +84,7 @@ before(() => {
     controlOidcIssuerUrl: `https://client:${encodeURIComponent(plant('oidc secret'))}@issuer.example`,
     auditWebhookConfigFile: kubeconfig('audit-webhook'),
     tracingOtlpHeadersFile: file('headers', headers),
+    sessionRecordingS3CredentialsFile: file('s3', s3),
     kubeconfig: kubeconfig('objects'),
     protection: {
       ...usual.protection,

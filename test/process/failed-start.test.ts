@@ -131,6 +131,17 @@ const FAILURES: readonly Failure[] = [
     flags: () => ({ tracingOtlpEndpoint: 'https://127.0.0.1:1', tracingOtlpCaFile: MISSING }),
     error: /--tracing-otlp-ca-file/,
   },
+  {
+    title: 'the access key for the recordings of sessions is not one',
+    flags: () => ({
+      sessionRecordingDir: join(dir, 'recordings'),
+      sessionRecordingKeyFile: file('sessions.key', `${Buffer.alloc(32).toString('base64')}\n`),
+      sessionRecordingS3Endpoint: 'https://127.0.0.1:1',
+      sessionRecordingS3Bucket: 'audit',
+      sessionRecordingS3CredentialsFile: file('s3', 'aws_access_key_id = ID\n'),
+    }),
+    error: /--session-recording-s3-credentials-file .* has no access key/,
+  },
   { title: 'no socket was inherited', flags: () => ({ listen: ['systemd:proxy'] }), error: /LISTEN_FDS/ },
 ]
 

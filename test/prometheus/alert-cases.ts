@@ -357,6 +357,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     as: { cluster: 'unrecorded', result: 'incomplete' },
     silent: { 'portcullis_session_recordings_total{cluster="recorded",result="complete"}': grows(60) },
   },
+  PortcullisRecordingsNotUploaded: {
+    fires: { portcullis_session_recording_upload_oldest_seconds: is(2000) },
+    as: {},
+    silent: { portcullis_session_recording_upload_oldest_seconds: is(1700) },
+  },
   PortcullisTracesLost: {
     fires: { 'portcullis_tracing_spans_total{result="failed"}': grows(60) },
     as: {},

@@ -50,6 +50,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'insight/core/dashboard/rate-ring': 'a series of numbers for the dashboard',
       'scaling/core/rank/age-bucket': 'how the ReplicaSet controller groups ages',
       'http2/budget': 'budgets of one connection, each an api/limits/budget',
+      'sessions/io/s3-bucket': 'a bucket of an S3 store',
     },
   },
   'a backoff or retry': {
@@ -173,6 +174,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/state/connection-places': 26,
       'gateway/core/limits/global-slots': 10,
       'protection/core/batch/waiting': 59,
+      'sessions/core/recording/directory-room': 94,
     },
     otherwise: {
       'kit/core/shares/shared-resource': 'Places, filled by Shares',
@@ -182,6 +184,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/core/list-cost/seats': 'what a list costs',
       'gateway/request/held-answer': 'one answer',
       'program/connections/held-connections': 'connections on their way to a thread',
+      'sessions/io/recordings': 'what one recording takes of its DirectoryRoom',
     },
   },
 }

@@ -13,6 +13,7 @@ import { playCommand } from '../../src/sessions/cli/play.ts'
 import { http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { type S3Stub, startS3Stub } from '../harness/servers/s3-stub.ts'
 import { type Http1Stub, startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -383,4 +384,82 @@ test('a gateway that stops ends its recordings', async () => {
   const { code, out, err } = await played(file)
   assert.deepEqual([code, out], [0, 'shown\n'])
   assert.match(err, /ended by the gateway/)
+})
+
+describe('with a bucket', () => {
+  let bucket: S3Stub
+  let settings: Partial<Config> = {}
+
+  beforeEach(async () => {
+    bucket = await startS3Stub()
+    const credentialsFile = join(folder, 'credentials')
+    writeFileSync(credentialsFile, '[default]\naws_access_key_id = ID\naws_secret_access_key = KEY\n')
+    settings = {
+      sessionRecordingS3Endpoint: `${bucket.url}/`,
+      sessionRecordingS3Bucket: 'audit',
+      sessionRecordingS3CredentialsFile: credentialsFile,
+    }
+  })
+  afterEach(() => bucket.stop())
+
+  /** Plays the object. */
+  const fromBucket = async (name: string): Promise<string> => {
+    const found = [...bucket.objects].find(([path]) => path.endsWith(`/${name}`))
+    assert.match(
+      found?.[0] ?? '',
+      /^\/audit\/\d{4}\/\d\d\/\d\d\/\d{8}T\d{6}Z_prod\.example\.com_[0-9a-f]{3}_[0-9a-f-]{36}\.session$/,
+    )
+    const file = join(folder, 'from-bucket.session')
+    writeFileSync(file, found?.[1].body ?? '')
+    const { code, out } = await played(file)
+    assert.equal(code, 0)
+    return out
+  }
+
+  test('a recording is moved there under the name that the audit log has', async () => {
+    await start({}, { ...settings, threads: 2 })
+    const { client } = await open()
+    upstream().socket.write(frame(1, 'shown'))
+    await client.raw.until(/shown/)
+    client.destroy()
+    const name = (await audited())['portcullis.io/session-recording'] ?? ''
+    await waitFor('it to be moved', () => bucket.objects.size === 1 && readdirSync(dir).length === 0)
+    assert.equal(await fromBucket(name), 'shown\n')
+  })
+
+  test('one that ends with the gateway is moved before the gateway has ended', async () => {
+    await start({}, settings)
+    await open()
+    upstream().socket.write(frame(1, 'to the end'))
+    await files('.part')
+    await gateway?.stop()
+    gateway = undefined
+    assert.deepEqual(readdirSync(dir), [])
+    const [path = ''] = bucket.objects.keys()
+    assert.equal(await fromBucket(path.split('/').at(-1) ?? ''), 'to the end\n')
+  })
+
+  test('while it is away, the directory fills up, and whenFull decides; once it is back, there is room', async () => {
+    bucket.answer = (_, response) => void response.writeHead(503).end()
+    const small = { ...settings, sessionRecordingMaxDirBytes: 10_000 }
+    await start({ whenFull: 'Block' }, small)
+    const { client } = await open()
+    upstream().socket.write(frame(1, 'x'.repeat(7_000)))
+    await client.raw.until(/x{7000}/)
+    client.destroy()
+    await files()
+    const refused = await open(`pods/web-1/exec?command=${'x'.repeat(4000)}`)
+    assert.equal(refused.status, 403)
+    assert.match(refused.message, /directory of recordings is full/)
+    await gateway?.stop()
+    bucket.answer = bucket.store
+    await start({ whenFull: 'Block' }, small)
+    await waitFor('it to be moved', () => readdirSync(dir).length === 0)
+    // The directory is looked through from time to time.
+    await waitFor('room', async () => {
+      const again = await open(`pods/web-1/exec?command=${'x'.repeat(4000)}`)
+      again.client.destroy()
+      return again.status === 101
+    })
+  })
 })

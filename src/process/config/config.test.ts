@@ -86,6 +86,12 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     sessionRecordingKeyFile: '',
     sessionRecordingMaxBytes: 67_108_864,
     sessionRecordingMaxDirBytes: 10_737_418_240,
+    sessionRecordingS3Endpoint: '',
+    sessionRecordingS3Bucket: '',
+    sessionRecordingS3Prefix: '',
+    sessionRecordingS3Region: 'us-east-1',
+    sessionRecordingS3CredentialsFile: '',
+    sessionRecordingS3CaFile: '',
     shutdownDelayMs: 0,
     drainTimeoutMs: 30_000,
     tlsCertFile: '',
@@ -555,7 +561,7 @@ test('the configuration cannot be changed', () => {
 
 test('the table names each setting once, everywhere alike', () => {
   for (const setting of ALL_SETTINGS) {
-    assert.match(setting.flag, /^--[a-z-]+$/)
+    assert.match(setting.flag, /^--[a-z0-9-]+$/)
     const words = setting.flag.slice(2)
     assert.equal(setting.env, `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`)
     assert.equal(
@@ -652,6 +658,45 @@ test('pod protection: inconsistent times warn', () => {
     assert.match(warnings.join(), /^--protection-stale-after: is less than three times/)
   }
   assert.match(load({ protectionReservationTimeout: '30s' }).warnings.join(), /is less than kube-apiserver's own 1m/)
+})
+
+test('a bucket for recordings needs an endpoint, a name, credentials and a directory', () => {
+  const given = {
+    sessionRecordingDir: 'd',
+    sessionRecordingKeyFile: 'k',
+    sessionRecordingS3Endpoint: 'https://s3.example.com/path',
+    sessionRecordingS3Bucket: 'audit.prod',
+    sessionRecordingS3CredentialsFile: 'c',
+  }
+  for (const flags of [
+    given,
+    { ...given, sessionRecordingS3Prefix: 'prod/sessions/', sessionRecordingS3Region: 'auto' },
+    { ...given, sessionRecordingS3CaFile: 'ca' },
+  ]) {
+    assert.equal(load(flags).sessionRecordingS3Bucket, 'audit.prod')
+  }
+  const none = { ...given, sessionRecordingS3Endpoint: undefined }
+  for (const [flags, wanted] of [
+    [{ ...given, sessionRecordingS3Endpoint: 'https://a:secret@h' }, /s3-endpoint: (?!.*secret).*credentials/],
+    [{ ...given, sessionRecordingS3Endpoint: 's3.example.com' }, /s3-endpoint.*HTTP URL/],
+    [{ ...given, sessionRecordingS3Bucket: undefined }, /s3-bucket: is missing/],
+    [{ ...given, sessionRecordingS3Bucket: 'a/b' }, /s3-bucket.*not the name of a bucket/],
+    [{ ...given, sessionRecordingS3CredentialsFile: undefined }, /s3-credentials-file: is missing/],
+    [{ ...given, sessionRecordingDir: undefined, sessionRecordingKeyFile: undefined }, /recording-dir: is missing/],
+    [{ ...given, sessionRecordingS3Prefix: 'a/../b' }, /s3-prefix.*not a prefix/],
+    [{ ...given, sessionRecordingS3Prefix: '/a' }, /s3-prefix.*not a prefix/],
+    [{ ...given, sessionRecordingS3Region: 'a b' }, /s3-region.*not a region/],
+    [{ ...given, sessionRecordingMaxBytes: '5Gi' }, /max-bytes: is more than 4294967296/],
+    [
+      { ...given, sessionRecordingS3Endpoint: 'http://h', sessionRecordingS3CaFile: 'ca' },
+      /s3-ca-file: has no meaning/,
+    ],
+    [none, /s3-bucket: is given without --session-recording-s3-endpoint/],
+    [none, /s3-credentials-file: is given without --session-recording-s3-endpoint/],
+  ] as const) {
+    const defined = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
+    assert.throws(() => load(defined as Partial<typeof given>), wanted)
+  }
 })
 
 test('recordings of sessions need a directory and a key', () => {

@@ -37,6 +37,30 @@ export function parseText(raw: unknown): Parsed<string> {
   }
 }
 
+/** @param what its value is then said not to be */
+export function textLike(pattern: RegExp, what: string, fix: string): ValueParser<string> {
+  return (raw) => {
+    const parsed = parseText(raw)
+    return 'value' in parsed && !pattern.test(parsed.value) ? { message: `is not ${what}`, fix } : parsed
+  }
+}
+
+/** An http or https URL without anything that may be secret: it is shown. */
+export function plainUrl(example: string): ValueParser<string> {
+  const parse = textLike(
+    /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/,
+    'an HTTP URL without credentials and query',
+    `write ${example}`,
+  )
+  return (raw) => {
+    const parsed = parse(raw)
+    if ('value' in parsed && URL.canParse(parsed.value)) return parsed
+    return 'value' in parsed
+      ? { message: 'is not a URL', fix: `write ${example}`, hidden: true }
+      : { ...parsed, hidden: true }
+  }
+}
+
 /** true, false, on, off, yes, no, 1, 0. A flag without a value means true. */
 export function parseSwitch(raw: unknown): Parsed<boolean> {
   if (typeof raw === 'boolean') return { value: raw }

@@ -2,23 +2,11 @@
 
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import { decimal, file, integer, settings, text, toggle, type ValuesOf } from './setting-rows.ts'
-import { parseText, type ValueParser } from './setting-values.ts'
+import { plainUrl } from './setting-values.ts'
 import type { SettingsReader } from './settings-reader.ts'
 
 const MILLION = 1_000_000
 const MOST_CALLERS = 10_000
-
-const parseCollector: ValueParser<string> = (raw) => {
-  const parsed = parseText(raw)
-  if (!('value' in parsed) || parsed.value === '') return parsed
-  // Credentials belong in the file of header fields: URLs are shown.
-  if (/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/.test(parsed.value) && URL.canParse(parsed.value)) return parsed
-  return {
-    message: 'is not an HTTP URL without credentials and query',
-    fix: 'write http://COLLECTOR:4318',
-    hidden: true,
-  }
-}
 
 export const TRACING = settings({
   /** Base URL of a collector; '' = no tracing. */
@@ -26,7 +14,8 @@ export const TRACING = settings({
     '<url>',
     '',
     'collector that takes spans by OTLP over HTTP, such as http://127.0.0.1:4318; default: nothing is traced',
-    { parse: parseCollector },
+    // Credentials belong in the file of header fields.
+    { parse: plainUrl('http://COLLECTOR:4318') },
   ),
   /** '' = the system's CAs. */
   tracingOtlpCaFile: file('CAs (PEM) that verify the collector; default: those of the system'),

@@ -3,6 +3,7 @@
 
 import { renameSync, writeSync } from 'node:fs'
 import { type FileHandle, open, rename } from 'node:fs/promises'
+import { PART_SUFFIX } from '../core/recording/file-name.ts'
 import { MAX_CHUNK_BYTES, RecordingSeal } from './sealed-recording.ts'
 
 export interface RecordingFileOptions {
@@ -17,10 +18,10 @@ export interface RecordingFileOptions {
   onClosed(): void
 }
 
-/** Ends the name of a file that is being written, or whose gateway was killed. */
-export const PART_SUFFIX = '.part'
 /** Text that is sealed together. */
 const CHUNK_BYTES = 32 * 1024
+/** An open file without anything new is touched after so many flushes: by that, others see that it is not abandoned. */
+const FLUSHES_PER_TOUCH = 60
 
 export class RecordingFile {
   readonly #options: RecordingFileOptions
@@ -36,6 +37,7 @@ export class RecordingFile {
   /** Where the first of #sealed goes. */
   #position = 0
   #isWriting = false
+  #idleFlushes = 0
   #state: 'open' | 'ending' | 'over' = 'open'
 
   constructor(options: RecordingFileOptions) {
@@ -59,9 +61,16 @@ export class RecordingFile {
     if (this.#textBytes >= CHUNK_BYTES) this.flush()
   }
 
-  /** What was added is lost no longer if the gateway is killed. */
+  /** What was added is lost no longer if the gateway is killed. Called about once a second, too. */
   flush(): void {
-    if (this.#state === 'open' && this.#textBytes > 0) this.#sealText(false)
+    if (this.#state !== 'open') return
+    if (this.#textBytes > 0) this.#sealText(false)
+    else if (++this.#idleFlushes % FLUSHES_PER_TOUCH === 0) this.#touch()
+  }
+
+  #touch(): void {
+    const now = new Date()
+    this.#handle?.utimes(now, now).catch(() => undefined)
   }
 
   /** @param atOnce writes what waits before it returns: the process may be about to end */

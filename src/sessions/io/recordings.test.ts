@@ -5,18 +5,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { userCharge } from '../../kit/core/shares/charge.ts'
+import { allocateRoom } from '../core/recording/directory-room.ts'
 import { MAX_OPEN_RECORDINGS, type OpenRecording, Recordings } from './recordings.ts'
 
 const ALICE = userCharge('prod', 'alice', 1)
 const BOB = userCharge('prod', 'bob', 1)
 const CAROL = userCharge('prod', 'carol', 1)
+const SETTINGS = { key: Buffer.alloc(32), maxBytes: 100_000, maxDirBytes: 100_000_000 }
 
 test('one user with many sessions does not keep those of others from being recorded', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'recordings-'))
   t.after(() => rmSync(dir, { recursive: true }))
   const recordings = new Recordings()
-  const used = new BigInt64Array(new SharedArrayBuffer(8))
-  recordings.settings = { dir, key: Buffer.alloc(32), maxBytes: 100_000, maxDirBytes: 100_000_000, used }
+  recordings.settings = { ...SETTINGS, dir, room: allocateRoom() }
   let names = 0
   const events = { onDrained: () => undefined, onFailed: () => assert.fail() }
   const open = (charge: typeof ALICE): OpenRecording | string =>
@@ -41,4 +42,32 @@ test('one user with many sessions does not keep those of others from being recor
   assert.ok(typeof again !== 'string')
   again.end('end\n', false)
   while (recordings.size > 0) await yieldToEventLoop()
+})
+
+test('one user whose recordings fill the directory does not keep those of others from being recorded, in any thread', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'recordings-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  const room = allocateRoom()
+  const threads = [new Recordings(), new Recordings()]
+  for (const thread of threads) thread.settings = { ...SETTINGS, dir, maxDirBytes: 300_000, room }
+  const events = { onDrained: () => undefined, onFailed: () => assert.fail() }
+  const line = `${'x'.repeat(1000)}\n`
+  const opened: OpenRecording[] = []
+  /** @returns why it ended */
+  const record = (at: number, charge: typeof ALICE): string => {
+    const recording = threads[at]?.open(`${opened.length}.session`, 'header\n', events, charge)
+    if (typeof recording !== 'object') return recording ?? ''
+    opened.push(recording)
+    let why = ''
+    for (let n = 0; why === '' && n < 10; n++) why = recording.add(line)
+    recording.end('end\n', false)
+    return why
+  }
+  let why = ''
+  for (let n = 0; why === ''; n++) why = record(n % 2, ALICE)
+  assert.match(why, /this user's recordings have their share of it \(--session-recording-max-dir-bytes\)/)
+  for (const thread of threads) assert.match(thread.unavailableTo(ALICE), /have their share/)
+  assert.equal(record(0, BOB), '')
+  assert.match(record(1, ALICE), /have their share/)
+  while (threads.some(({ size }) => size > 0)) await yieldToEventLoop()
 })

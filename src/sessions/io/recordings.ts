@@ -1,8 +1,10 @@
 // The recordings that a gateway thread writes: where, and how many and how much at most.
 
+import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import type { Charge } from '../../kit/api/stream.ts'
-import { RESERVE_OF, Shares } from '../../kit/core/shares/shares.ts'
+import { RESERVE_OF, Shares, type Taken } from '../../kit/core/shares/shares.ts'
+import { DirectoryRoom, USER_SLOTS } from '../core/recording/directory-room.ts'
 import type { RecordingSettings } from '../core/recording/recording-settings.ts'
 import { RecordingFile } from './recording-file.ts'
 
@@ -29,11 +31,13 @@ export class Recordings {
   readonly #open = new Set<OpenRecording>()
   /** Their number. The reserve is included in it, not on top of it. */
   readonly #shares = new Shares(MAX_OPEN_RECORDINGS - MAX_OPEN_RECORDINGS / RESERVE_OF)
-  #settings: RecordingSettings | undefined
+  /** undefined = nowhere. */
+  #place: Place | undefined
 
   /** For recordings that begin from now on. */
-  set settings(settings: RecordingSettings) {
-    this.#settings = settings
+  set settings({ dir, key, maxBytes, maxDirBytes, room }: RecordingSettings) {
+    if (dir === '' || key === undefined) this.#place = undefined
+    else this.#place = { dir, key: Buffer.from(key), maxBytes, room: new DirectoryRoom(room, maxDirBytes) }
   }
 
   /** Those that are being written. */
@@ -42,11 +46,17 @@ export class Recordings {
   }
 
   /** Why none can begin for this user; '' = one can, as far as is known. */
-  unavailableTo({ source, weight }: Charge): string {
-    const settings = this.#settings
-    if (settings === undefined || settings.dir === '' || settings.key === undefined) return NOT_CONFIGURED
+  unavailableTo(charge: Charge): string {
+    const place = this.#place
+    if (place === undefined) return NOT_CONFIGURED
+    const { source, weight } = charge
     if (this.#shares.isOver(source, weight)) return TOO_MANY
-    return roomIn(settings, END_BYTES) ? '' : DIRECTORY_FULL
+    return NO_ROOM[place.room.wouldTake(slotFor(place, charge), weight, END_BYTES)]
+  }
+
+  /** In the names of this user's files. */
+  slotOf(charge: Charge): number {
+    return this.#place === undefined ? 0 : slotFor(this.#place, charge)
   }
 
   /**
@@ -56,24 +66,24 @@ export class Recordings {
    * @returns why it cannot begin; then there is no file
    */
   open(name: string, header: string, events: RecordingEvents, charge: Charge): OpenRecording | string {
-    const settings = this.#settings
+    const place = this.#place
     const unavailable = this.unavailableTo(charge)
-    if (settings?.key === undefined || unavailable !== '') return unavailable
+    if (place === undefined || unavailable !== '') return unavailable
     const { source, weight } = charge
     if (this.#shares.take(source, weight, 1) !== 'taken') return TOO_MANY
-    const bytes = Buffer.byteLength(header)
-    const full = takeRoom(settings, 0, bytes)
+    const room = new RecordingRoom(place, charge)
+    const full = room.take(Buffer.byteLength(header))
     if (full !== '') {
       this.#shares.give(source, 1)
       return full
     }
-    const recording: OpenRecording = new OpenRecording(name, settings, Buffer.from(settings.key), events, {
+    const recording: OpenRecording = new OpenRecording(name, place, room, events, {
       onClosed: () => {
         if (this.#open.delete(recording)) this.#shares.give(source, 1)
       },
       isOverfull: () => this.#waitingBytes >= MAX_ALL_BURST_BYTES,
     })
-    recording.keep(header, bytes)
+    recording.keep(header)
     this.#open.add(recording)
     return recording
   }
@@ -90,7 +100,46 @@ export class Recordings {
   }
 }
 
-const DIRECTORY_FULL = 'the directory of recordings is full (--session-recording-max-dir-bytes)'
+const OF_DIRECTORY = 'the directory of recordings'
+const NO_ROOM: Readonly<Record<Taken, string>> = {
+  taken: '',
+  'over-share': `${OF_DIRECTORY} is full, and this user's recordings have their share of it (--session-recording-max-dir-bytes)`,
+  full: `${OF_DIRECTORY} is full (--session-recording-max-dir-bytes)`,
+}
+
+/** Where recordings are written. */
+interface Place extends Pick<RecordingSettings, 'dir' | 'maxBytes'> {
+  readonly key: Buffer
+  readonly room: DirectoryRoom
+}
+
+/** By a hash that takes the key: a user must not be able to choose a slot, and names of files must not name users. */
+function slotFor({ key }: Place, { source }: Charge): number {
+  return createHmac('sha256', key).update(`slot of ${source}`).digest().readUInt16BE(0) % USER_SLOTS
+}
+
+/** What one recording takes of the directory. */
+class RecordingRoom {
+  readonly #place: Place
+  readonly #slot: number
+  readonly #weight: number
+  #bytes = 0
+
+  constructor(place: Place, charge: Charge) {
+    this.#place = place
+    this.#slot = slotFor(place, charge)
+    this.#weight = charge.weight
+  }
+
+  /** @returns why there is no room; '' = it is taken */
+  take(bytes: number): string {
+    const { maxBytes, room } = this.#place
+    if (this.#bytes + bytes > maxBytes - END_BYTES) return `it has ${maxBytes} bytes (--session-recording-max-bytes)`
+    const taken = room.take(this.#slot, this.#weight, bytes)
+    if (taken === 'taken') this.#bytes += bytes
+    return NO_ROOM[taken]
+  }
+}
 
 interface OfThread {
   onClosed(): void
@@ -99,22 +148,21 @@ interface OfThread {
 }
 
 export class OpenRecording {
-  readonly #settings: RecordingSettings
+  readonly #room: RecordingRoom
   readonly #file: RecordingFile
   readonly #ofThread: OfThread
-  #bytes = 0
 
   constructor(
     name: string,
-    settings: RecordingSettings,
-    key: Buffer,
+    { dir, key }: Place,
+    room: RecordingRoom,
     { onDrained, onFailed }: RecordingEvents,
     ofThread: OfThread,
   ) {
-    this.#settings = settings
+    this.#room = room
     this.#ofThread = ofThread
     const { onClosed } = ofThread
-    this.#file = new RecordingFile({ path: join(settings.dir, name), key, onDrained, onFailed, onClosed })
+    this.#file = new RecordingFile({ path: join(dir, name), key, onDrained, onFailed, onClosed })
   }
 
   get waitingBytes(): number {
@@ -132,17 +180,16 @@ export class OpenRecording {
     return waitingBytes >= MAX_BURST_BYTES || (waitingBytes >= MAX_WAITING_BYTES && this.#ofThread.isOverfull())
   }
 
-  /** A line for which room was taken. @param bytes of it */
-  keep(line: string, bytes: number): void {
-    this.#bytes += bytes
-    this.#file.add(line, bytes)
+  /** A line for which room was taken. */
+  keep(line: string): void {
+    this.#file.add(line, Buffer.byteLength(line))
   }
 
   /** @returns why it has no room; '' = it is recorded */
   add(line: string): string {
     const bytes = Buffer.byteLength(line)
-    const full = takeRoom(this.#settings, this.#bytes, bytes)
-    if (full === '') this.keep(line, bytes)
+    const full = this.#room.take(bytes)
+    if (full === '') this.#file.add(line, bytes)
     return full
   }
 
@@ -152,21 +199,7 @@ export class OpenRecording {
 
   /** @param line the last one, up to END_BYTES, whether there is room or not */
   end(line: string, atOnce: boolean): void {
-    this.#file.add(line, Buffer.byteLength(line))
+    this.keep(line)
     this.#file.end(atOnce)
   }
-}
-
-function roomIn({ used, maxDirBytes }: RecordingSettings, bytes: number): boolean {
-  return Number(Atomics.load(used, 0)) + bytes <= maxDirBytes
-}
-
-/** @param before bytes that the recording has @returns why there is no room for more; '' = it is taken */
-function takeRoom(settings: RecordingSettings, before: number, bytes: number): string {
-  if (before + bytes > settings.maxBytes - END_BYTES) {
-    return `it has ${settings.maxBytes} bytes (--session-recording-max-bytes)`
-  }
-  if (!roomIn(settings, bytes)) return DIRECTORY_FULL
-  Atomics.add(settings.used, 0, BigInt(bytes))
-  return ''
 }

@@ -1,7 +1,7 @@
 // Metrics of recordings: rows of the table of all threads (gateway/metrics/descriptors.ts), to which program/subjects/subjects.ts adds them.
 
 import { type Metric, SubjectMetrics } from '../../gateway/metrics/metric.ts'
-import type { RecordingResult } from '../core/recording/recording-settings.ts'
+import type { RecordingResult, UploadResult } from '../core/recording/recording-settings.ts'
 
 export const SESSION_METRICS = new SubjectMetrics()
 
@@ -14,4 +14,14 @@ export const SESSION_RECORDING_BYTES: Metric<[]> = SESSION_METRICS.gauge(
   'session_recording_dir_bytes',
   [],
   'Bytes in the directory of recordings, of all its writers',
+)
+export const SESSION_UPLOADS: Metric<[UploadResult]> = SESSION_METRICS.counter(
+  'session_recording_uploads_total',
+  ['result'],
+  'Uploads of recordings to the bucket: uploaded, or failed, after which the file waits for the next attempt',
+)
+export const SESSION_UPLOAD_OLDEST: Metric<[]> = SESSION_METRICS.gauge(
+  'session_recording_upload_oldest_seconds',
+  [],
+  'How long the recording has waited that has waited longest to be uploaded; 0: none waits',
 )

@@ -19,6 +19,7 @@ function recorded(own: Settings | undefined, before: Settings | undefined) {
   const headers: string[] = []
   const recordings = {
     unavailableTo: () => 'the disk is full',
+    slotOf: () => 0,
     open: (_: string, header: string) => {
       headers.push(header)
       return 'the disk is full'

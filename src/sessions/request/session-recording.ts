@@ -5,18 +5,15 @@ import { readSessionRequest, sessionKind } from '../../gateway/core/request/sess
 import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import type { Refusal } from '../../kit/core/refusal/refusal.ts'
 import type { RecordedSession } from '../core/recording/asciicast.ts'
+import { recordingName } from '../core/recording/file-name.ts'
 import type { RecordingResult } from '../core/recording/recording-settings.ts'
 import type { Recordings } from '../io/recordings.ts'
 import { notRecorded, type RecorderOptions, SessionRecorder } from './session-recorder.ts'
 
 interface SessionRecordingOptions extends Pick<RecorderOptions, 'inflate' | 'clock'> {
-  readonly recordings: Pick<Recordings, 'unavailableTo' | 'open'>
+  readonly recordings: Pick<Recordings, 'unavailableTo' | 'slotOf' | 'open'>
   counted(cluster: string, result: RecordingResult): void
 }
-
-const RECORDING_SUFFIX = '.session'
-/** Names of files have at most 255 characters. */
-const MAX_CLUSTER_IN_NAME = 100
 
 export class SessionRecordingFilter implements RequestFilter {
   readonly #options: SessionRecordingOptions
@@ -61,16 +58,17 @@ export class SessionRecordingFilter implements RequestFilter {
   ): SessionRecorder {
     const { recordings, inflate, clock, counted } = this.#options
     const { exchange, cluster } = decision
-    const time = new Date(decision.moment.nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+    const { charge } = exchange
+    const slot = recordings.slotOf(charge)
     // Not the Audit-ID, which clients may choose.
-    const named = cluster.name.replaceAll(/[^a-z0-9.-]/g, '-').slice(0, MAX_CLUSTER_IN_NAME)
-    const name = `${time}_${named}_${exchange.gw.uuid()}${RECORDING_SUFFIX}`
+    const uuid = exchange.gw.uuid()
+    const name = recordingName({ nowMs: decision.moment.nowMs, cluster: cluster.name, slot, uuid })
     return new SessionRecorder({
       recordings,
       inflate,
       clock,
       name,
-      charge: exchange.charge,
+      charge,
       about: aboutOf(decision, kind, input),
       isRequired,
       isStopping: () => exchange.gw.draining,

@@ -93,7 +93,7 @@ interface SettingSecrets {
   readonly unread: readonly string[]
 }
 
-const SECRET_FILE = /(token|password|secret|headers|key)file$/i
+const SECRET_FILE = /(token|password|secret|key)file$/i
 const KUBECONFIG = /kubeconfig$|^auditWebhookConfigFile$/i
 const POD_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token'
 /** Maximum bytes of a file. */
@@ -121,7 +121,9 @@ class SecretReader implements SettingSecrets {
     this.#setting = name
     this.#userInfo(value)
     if (isSecretName(name)) this.#add(value)
-    if (SECRET_FILE.test(name)) this.#file(value, /headersfile$/i.test(name))
+    if (/headersfile$/i.test(name)) this.#headers(value)
+    else if (/credentialsfile$/i.test(name)) this.#credentials(value)
+    else if (SECRET_FILE.test(name)) this.#add(this.#text(value))
     if (KUBECONFIG.test(name)) this.#kubeconfig(value)
   }
 
@@ -130,7 +132,7 @@ class SecretReader implements SettingSecrets {
     this.#setting = 'kubeconfig'
     const files = kubeConfigFiles({ kubeconfigFile: '' })
     for (const file of files) this.#kubeconfig(file)
-    if (files.length === 0) this.#file(POD_TOKEN)
+    if (files.length === 0) this.#add(this.#text(POD_TOKEN))
   }
 
   #add(value: string): void {
@@ -148,10 +150,16 @@ class SecretReader implements SettingSecrets {
     return ''
   }
 
-  #file(file: string, ofHeaders = false): void {
-    const text = this.#text(file)
-    if (!ofHeaders) this.#add(text)
-    else for (const line of text.split('\n')) this.#headerValue(line.slice(line.indexOf(':') + 1).trim())
+  #headers(file: string): void {
+    for (const line of this.#text(file).split('\n')) this.#headerValue(line.slice(line.indexOf(':') + 1).trim())
+  }
+
+  /** AWS's shared credentials file. */
+  #credentials(file: string): void {
+    for (const line of this.#text(file).split('\n')) {
+      const [name = '', value = ''] = line.split(/=(.*)/)
+      if (isSecretVariable(name.trim())) this.#add(value)
+    }
   }
 
   /** Includes the credentials after the scheme, and the password of Basic ones. */
@@ -199,7 +207,7 @@ class SecretReader implements SettingSecrets {
 
   #kubeconfigField(name: string, value: string, dir: string): void {
     this.#userInfo(value)
-    if (name === 'tokenFile' || name === 'client-key') this.#file(resolve(dir, value))
+    if (name === 'tokenFile' || name === 'client-key') this.#add(this.#text(resolve(dir, value)))
     if (isSecretName(name)) this.#add(value)
     if (name.endsWith('-key-data')) this.#add(Buffer.from(value, 'base64').toString())
     // A plugin's argument.

@@ -27,6 +27,32 @@ interface Entry {
   held: number
 }
 
+/** What a source asks for when the capacity is used up. */
+interface ContendedTake {
+  readonly capacity: number
+  /** By all, with what is asked for. */
+  readonly held: number
+  /** By the source, without. */
+  readonly own: number
+  /** Sum of the weights of the other sources that hold something. */
+  readonly others: number
+  readonly weight: number
+  readonly amount: number
+}
+
+/** The rule of all shares, wherever it is counted who holds what. */
+export function takenOf({ capacity, held, own, others, weight, amount }: ContendedTake): Taken {
+  if (held <= capacity) return 'taken'
+  if (own * (others + weight) >= capacity * weight) return 'over-share'
+  const isLittle = own === 0 || (own + amount) * LITTLE_OF * (others + weight) <= capacity * weight
+  const reserve = reserveOf(capacity)
+  return held > capacity + (isLittle ? reserve : Math.ceil(reserve / 2)) ? 'full' : 'taken'
+}
+
+function reserveOf(capacity: number): number {
+  return Math.floor(capacity / RESERVE_OF)
+}
+
 export class Shares {
   #capacity: number
   #entries = new Map<string, Entry>()
@@ -49,7 +75,7 @@ export class Shares {
 
   /** What sources below their share may hold on top. */
   get reserve(): number {
-    return Math.floor(this.#capacity / RESERVE_OF)
+    return reserveOf(this.#capacity)
   }
 
   /** Over all sources; at most capacity plus reserve, plus what was charged beyond. */
@@ -85,9 +111,8 @@ export class Shares {
     if (held > capacity) {
       const own = entry === undefined ? 0 : entry.held
       const others = own > 0 && entry !== undefined ? this.#weights - entry.weight : this.#weights
-      if (own * (others + weight) >= capacity * weight) return 'over-share'
-      const isLittle = own === 0 || (own + amount) * LITTLE_OF * (others + weight) <= capacity * weight
-      if (held > capacity + (isLittle ? this.reserve : Math.ceil(this.reserve / 2))) return 'full'
+      const taken = takenOf({ capacity, held, own, others, weight, amount })
+      if (taken !== 'taken') return taken
     }
     this.#held = held
     if (entry === undefined) this.#add(source, weight, amount)

@@ -1,5 +1,6 @@
 // One HTTP/1.1 call to another machine whose response is bounded however it is read. Does not follow redirects or decode compressed responses.
 
+import type { Readable } from 'node:stream'
 import type { ConnectionOptions } from 'node:tls'
 import { Agent, type buildConnector, type Dispatcher, request } from 'undici'
 import type { Charge } from '../../../kit/api/stream.ts'
@@ -15,7 +16,8 @@ interface BoundedRequest {
   /** Default GET. */
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array | undefined
+  /** A stream is sent as it is read; give its `content-length`. */
+  readonly body?: string | Uint8Array | Readable | undefined
   /** Which server certificate is accepted, and which client certificate is presented. Default: Node's CAs, none. */
   readonly tls?: ConnectionOptions
   /** Connections kept between calls; `tls` is then theirs. Default: one for this call alone, which ends with the response. */

@@ -1,5 +1,7 @@
 // What main thread and gateway threads tell each other about recordings.
 
+import type { RoomMemory } from './directory-room.ts'
+
 /** For all sessions of all clusters. */
 export interface RecordingSettings {
   /** '' = nothing is recorded. */
@@ -10,9 +12,11 @@ export interface RecordingSettings {
   readonly maxBytes: number
   /** Limit of all files in the directory. */
   readonly maxDirBytes: number
-  /** Bytes in the directory, in memory that all threads share: each adds what it writes. */
-  readonly used: BigInt64Array
+  /** Who holds how much of it: each thread adds what it writes. */
+  readonly room: RoomMemory
 }
 
 /** What became of the recording of a session that was to be recorded. */
 export type RecordingResult = 'complete' | 'incomplete' | 'refused'
+/** What became of an attempt to move a recording to the bucket. */
+export type UploadResult = 'uploaded' | 'failed'
