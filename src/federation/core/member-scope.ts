@@ -1,7 +1,7 @@
 // What a read of all members asks of one of them: namespaces and names as that member has them, in the path and in field selectors.
 
+import { type MemberName, type NameMode, splitName, splitNamespace } from '../../gateway/core/federation/names.ts'
 import { type FieldTerm, parseFieldTerms } from '../../kube/core/selectors/field-terms.ts'
-import { type MemberName, type NameMode, splitName, splitNamespace } from './names.ts'
 
 /** The names in a request. */
 export interface AskedScope {

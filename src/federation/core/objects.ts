@@ -5,7 +5,7 @@ import type { JsonObjectBytes } from '../../cache/core/bytes/answers.ts'
 import { membersOf } from '../../cache/core/bytes/json-members.ts'
 import type { ByteRange } from '../../cache/core/bytes/object-facts.ts'
 import type { JsonForm } from '../../cache/core/bytes/object-form.ts'
-import { type NameMode, prefixedName, prefixedNamespace } from './names.ts'
+import { type NameMode, prefixedName, prefixedNamespace } from '../../gateway/core/federation/names.ts'
 
 export const CLUSTER_ANNOTATION = 'portcullis.io/cluster'
 

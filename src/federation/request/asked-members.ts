@@ -4,11 +4,11 @@
 
 import type { CachedCollection } from '../../cache/state/cached-collection.ts'
 import type { CompiledFederation } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { type MemberName, originalNames, startOfOriginals } from '../../gateway/core/federation/names.ts'
 import type { RequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { type AskedScope, type MemberScope, type NamedResource, scopeInMember } from '../core/member-scope.ts'
-import { type MemberName, originalNames, startOfOriginals } from '../core/names.ts'
 import type { FederatedCollection } from '../state/federated-collection.ts'
 import type { KnownRights } from '../state/known-rights.ts'
 import { MEMBER_MS, type MemberRead, rightInMember } from './member-rights.ts'

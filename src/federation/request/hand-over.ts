@@ -8,12 +8,12 @@ import type {
   CompiledFederation,
   CompiledMember,
 } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { splitNamespace } from '../../gateway/core/federation/names.ts'
 import type { RequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { targetInMember } from '../core/handed-over.ts'
 import { userInMember } from '../core/mapped-user.ts'
-import { splitNamespace } from '../core/names.ts'
 import type { FederatedCollections } from '../state/federated-collections.ts'
 import type { KnownRights } from '../state/known-rights.ts'
 import { type AskedMember, askedMembers } from './asked-members.ts'

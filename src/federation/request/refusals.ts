@@ -2,10 +2,10 @@
 
 import { MOST_REQUIREMENTS } from '../../cache/request/selection.ts'
 import type { CompiledCluster, CompiledFederation } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { splitName, splitNamespace } from '../../gateway/core/federation/names.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { AskedScope, NamedResource } from '../core/member-scope.ts'
-import { splitName, splitNamespace } from '../core/names.ts'
 
 /** The path of a request may be long. */
 const MOST_SHOWN = 256

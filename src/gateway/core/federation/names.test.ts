@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isMemberName, MAX_MEMBER_NAME } from '../../gateway/api/upstream-cluster/federation/member-names.ts'
+import { isMemberName, MAX_MEMBER_NAME } from '../../api/upstream-cluster/federation/member-names.ts'
 import { originalNames, prefixedName, prefixedNamespace, splitName, splitNamespace } from './names.ts'
 
 const LABEL = fc.stringMatching(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/)

@@ -1,8 +1,8 @@
 // What a namespace or a cluster-scoped object of a member is called among those of all members: `MEMBER--NAME`. One that would be too long ends in a hash of
 // itself, and has exactly the greatest length, which no other has: a name cannot be chosen so that it is taken for the hash of another one.
 
-import { isMemberName, MEMBER_SEPARATOR } from '../../gateway/api/upstream-cluster/federation/member-names.ts'
-import { type HashSeed, NameHash } from '../../kit/core/text/name-hash.ts'
+import { type HashSeed, NameHash } from '../../../kit/core/text/name-hash.ts'
+import { isMemberName, MEMBER_SEPARATOR } from '../../api/upstream-cluster/federation/member-names.ts'
 
 /** merged: names stay as they are. */
 export type NameMode = 'prefixed' | 'merged'
