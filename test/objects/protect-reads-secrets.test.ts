@@ -60,7 +60,7 @@ async function read({ namespace = 'portcullis-system', name = 'prod', annotation
       dispatchPolicies: [],
     },
   })
-  const reading = { what: 'pod shop/web-1', upstream: 'evil', kubeconfig: join(home, 'none') }
+  const reading = { what: 'pod shop/web-1', upstream: 'evil', through: [], kubeconfig: join(home, 'none') }
   return await readByDefault(objects, reading, (client) => client.get(PODS, { namespace: 'shop', name: 'web-1' })).then(
     ({ by }) => by,
     (error: Error) => error.message,

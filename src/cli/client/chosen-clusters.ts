@@ -10,12 +10,13 @@ import {
   readChoice,
 } from '../../gateway/core/choice/choose-clusters.ts'
 import { isGlob } from '../../gateway/core/choice/glob.ts'
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { isFileHere } from '../io/files-here.ts'
 import { metadataOf } from './control-plane.ts'
+import { federationOf } from './federated-members.ts'
 import { inParallel } from './in-parallel.ts'
 
 /** Arguments and flags of a command about clusters. */
@@ -59,10 +60,7 @@ export interface ChosenClusters {
 export async function readChosen(client: ObjectClient, read: ReadChoice, changes: boolean): Promise<ChosenClusters> {
   const { names } = read.choice
   const items = await listOrGet(client, read)
-  const known = items.map((object) => {
-    const { name, labels = {} } = metadataOf(object)
-    return { name, labels, object }
-  })
+  const known = items.map(namedCluster)
   if (changes && meansEverything(read.choice)) {
     const fix = 'give --all instead, if all are meant'
     throw new UserError(`'*' is every UpstreamCluster, ${known.length} of them`, fix)
@@ -74,6 +72,45 @@ export async function readChosen(client: ObjectClient, read: ReadChoice, changes
   }
   const chosen = chooseClusters(read, known)
   return { objects: chosen.map(({ object }) => object), known: known.length }
+}
+
+export interface ChosenMembers {
+  /** Clusters with servers, by name. */
+  readonly objects: readonly JsonObject[]
+  /** What is wrong with the members of federated clusters, as sentences. */
+  readonly faults: readonly string[]
+}
+
+/** The same for a command about what clusters with servers have: a federated cluster stands for its members. @throws {UserError} as `readChosen` */
+export async function readChosenMembers(client: ObjectClient, read: ReadChoice): Promise<ChosenMembers> {
+  const first = await listOrGet(client, read)
+  const chosen = chooseClusters(read, first.map(namedCluster))
+  const federations = chosen.flatMap(({ object }) => federationOf(object) ?? [])
+  const names = new Set(first.map(nameOf))
+  const unread = federations.flatMap(({ members }) =>
+    members.map(({ cluster }) => cluster).filter((one) => !names.has(one)),
+  )
+  // They are there if the user may not list all.
+  const more = await getEach(client, [...new Set(unread)])
+  for (const object of more) names.add(nameOf(object))
+  const known = [...first, ...more].map((object) => {
+    return { ...namedCluster(object), members: federationOf(object)?.members.map(({ cluster }) => cluster) }
+  })
+  const faults = federations.flatMap(({ name, members }) =>
+    members
+      .filter(({ cluster }) => !names.has(cluster))
+      .map(({ cluster }) => `there is no UpstreamCluster ${cluster}; correct spec.members of ${name}`),
+  )
+  return { objects: chooseClusters(read, known).map(({ object }) => object), faults }
+}
+
+function namedCluster(object: JsonObject): {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly object: JsonObject
+} {
+  const { name, labels = {} } = metadataOf(object)
+  return { name, labels, object }
 }
 
 /** The objects of these names as they are now; those that are gone are missing. */

@@ -63,7 +63,7 @@ export async function withControlPlane(
     const text =
       kind === undefined
         ? textOf(error, options.needs ?? DEFAULT_NEEDS, options.away)
-        : await wrongServer(options, kind)
+        : await wrongServer(options, kind, isNotFederated(error) ? error.message : '')
     options.err(`error: ${text}\n`)
     return 1
   } finally {
@@ -92,12 +92,19 @@ function kindMeant({ kind, needs = DEFAULT_NEEDS }: ControlPlaneOptions): Resour
   return kind ?? (needs.includes(UPSTREAM_CLUSTERS.plural) ? UPSTREAM_CLUSTERS : undefined)
 }
 
-async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind): Promise<string> {
+/** A federated cluster has answered, which shows other kinds only. Its Status has nothing for programs that tells it from an unknown path. */
+export function isNotFederated(error: unknown): error is StatusError {
+  return error instanceof StatusError && isUnknownKind(error) && error.message.includes('spec.federation.resources')
+}
+
+/** @param refusal of a federated cluster; '' = another API server */
+async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind, refusal: string): Promise<string> {
   const { kubeconfig: kubeconfigFile = '', context, owner = 'the gateway', client } = options
   const asked = { kubeconfigFile, ...(context !== undefined && { context }) }
   const contexts = client === undefined ? await contextsWith(kind, asked, SILENT) : []
   const others =
     contexts.length === 0 ? 'see --kubeconfig and --context' : `these contexts have: ${contexts.join(', ')}`
+  if (refusal !== '') return `the API server refuses: ${refusal}; ${others}`
   return `this API server has no ${kind.kind}s; is it the one of ${owner}? ${others}`
 }
 

@@ -8,6 +8,7 @@ import {
   readPositiveDuration,
   withControlPlane,
 } from '../../cli/client/control-plane.ts'
+import { type ClusterFederation, federationOf } from '../../cli/client/federated-members.ts'
 import { waitApplied } from '../../cli/client/wait-applied.ts'
 import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
@@ -70,13 +71,33 @@ async function faultOf(client: ObjectClient, name: string): Promise<string> {
   return broken ? condition.message : ''
 }
 
-/** Checks all names before anything is written. */
+/** Checks all names before anything is written. A federated cluster stands for those of its members whose pods are protected. */
 async function chosenClusters(client: ObjectClient, names: readonly string[]): Promise<readonly string[]> {
-  for (const name of names) if (podProtectionOf(await getCluster(client, name)) === undefined) throw unprotected(name)
-  if (names.length > 0) return [...new Set(names)]
+  const chosen = new Set<string>()
+  for (const name of names) {
+    const object = await getCluster(client, name)
+    const federation = federationOf(object)
+    if (federation === undefined && podProtectionOf(object) === undefined) throw unprotected(name)
+    if (federation === undefined) chosen.add(name)
+    else for (const member of await protectedMembers(client, federation)) chosen.add(member)
+  }
+  if (names.length > 0) return [...chosen]
   const all = (await listProtectedClusters(client)).filter(({ protection }) => protection !== undefined)
   if (all.length > 0) return all.map(({ name }) => name).sort()
   throw new UserError('no UpstreamCluster has spec.podProtection', 'is --kubeconfig the right one?')
+}
+
+async function protectedMembers(client: ObjectClient, federation: ClusterFederation): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const { cluster } of federation.members) {
+    if (podProtectionOf(await getCluster(client, cluster)) !== undefined) found.push(cluster)
+  }
+  if (found.length > 0) return found
+  const members = federation.members.map(({ cluster }) => cluster).join(', ')
+  throw new UserError(
+    `no member of ${federation.name} has spec.podProtection`,
+    `nothing is refused there; to protect their pods, add podProtection to ${members}`,
+  )
 }
 
 /** Patching such a cluster would enable protection. */

@@ -1,6 +1,7 @@
 // Objects read by `portcullis protect`: PodProtectors, and the clusters whose pods they protect.
 
-import { metadataOf } from '../../cli/client/control-plane.ts'
+import { isNotFederated, metadataOf } from '../../cli/client/control-plane.ts'
+import { type ClusterFederation, federationOf } from '../../cli/client/federated-members.ts'
 import type { PodProtection } from '../../gateway/api/upstream-cluster/cluster-protection.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { compileProtection } from '../../gateway/core/cluster/compile-protection.ts'
@@ -20,17 +21,25 @@ export async function listProtectors(client: ObjectClient, namespace: string): P
   return table
 }
 
-interface ProtectedCluster {
+export interface ProtectedCluster {
   readonly name: string
+  readonly object: JsonObject
   /** undefined = its pods are not protected. */
   readonly protection: CompiledProtection | undefined
+  /** undefined = it has servers. */
+  readonly federation: ClusterFederation | undefined
 }
 
-/** Empty if the API server has no UpstreamClusters or doesn't allow reading them: PodProtectors may be in another API server. */
+/**
+ * Empty if the API server has no UpstreamClusters or doesn't allow reading them: PodProtectors may be in another API server.
+ * @throws if it is a federated cluster
+ */
 export async function listProtectedClusters(client: ObjectClient): Promise<readonly ProtectedCluster[]> {
   try {
     return (await client.list(UPSTREAM_CLUSTERS, '')).items.map(protectedCluster)
   } catch (error) {
+    // Names of cells and namespaces would be taken for those of the core.
+    if (isNotFederated(error)) throw error
     if (error instanceof StatusError && (error.code === 403 || error.code === 404)) return []
     throw error
   }
@@ -38,8 +47,11 @@ export async function listProtectedClusters(client: ObjectClient): Promise<reado
 
 function protectedCluster(object: JsonObject): ProtectedCluster {
   const { name } = metadataOf(object)
-  const protection = podProtectionOf(object)
-  return { name, protection: protection === undefined ? undefined : compileProtection(protection, name) }
+  const federation = federationOf(object)
+  // It has no effect in a cluster with members.
+  const protection = federation === undefined ? podProtectionOf(object) : undefined
+  const compiled = protection === undefined ? undefined : compileProtection(protection, name)
+  return { name, object, protection: compiled, federation }
 }
 
 export function podProtectionOf(object: JsonObject): PodProtection | undefined {

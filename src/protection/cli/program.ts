@@ -12,6 +12,10 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
     .argument('[name]', 'only this one')
     .option('-n, --namespace <namespace>', 'namespace; default: default')
     .option('-A, --all-namespaces', 'in all namespaces', false)
+    .option(
+      '--cluster <name>',
+      'only this UpstreamCluster, the members of a federated one, or a cell; default: all cells',
+    )
     .action(async (name, options) =>
       done(
         (await import('./status.ts')).protectStatus({ ...options, ...(name !== undefined && { name }), now, out, err }),
@@ -21,7 +25,10 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
     .description('show whether a pod may be deleted now, and why; exit with 1 if the deletion would be refused')
     .argument('<pod>', 'its name')
     .option('-n, --namespace <namespace>', 'namespace of the pod; default: default')
-    .requiredOption('--cluster <name>', 'UpstreamCluster of the pod, or the name of a cell')
+    .requiredOption(
+      '--cluster <name>',
+      'UpstreamCluster of the pod, a federated one with -n MEMBER--NAMESPACE, or the name of a cell',
+    )
     .option(
       '--pod-kubeconfig <file>',
       'kubeconfig of that cluster, or of the gateway in front of it; default: through the gateway, else with its credential',
@@ -36,7 +43,10 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
       'on: evaluate and count, but refuse nothing; off: refuse again. Waits until every replica has applied it',
     )
     .argument('<mode>', 'on or off')
-    .argument('[clusters...]', 'metadata.name of UpstreamClusters; default: all with spec.podProtection')
+    .argument(
+      '[clusters...]',
+      'metadata.name of UpstreamClusters, a federated one for its members; default: all with spec.podProtection',
+    )
     .option('--timeout <duration>', 'how long to wait for each', '30s')
     .action(async (mode, clusters, options) =>
       done((await import('./dry-run.ts')).protectDryRun({ ...options, mode, clusters, now, out, err })),

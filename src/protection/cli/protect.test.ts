@@ -416,6 +416,94 @@ describe('why', () => {
   })
 })
 
+/** What a federated cluster answers for UpstreamClusters. */
+function notFederated(path: string): Error {
+  const why = `cluster "all" is read from its members, and spec.federation.resources does not name ${path}`
+  return statusError('NotFound', `${why}; ask a member at /clusters/MEMBER`)
+}
+
+test('the context of a federated cluster is not taken for the core, even if it shows PodProtectors', async () => {
+  protector({ required: 6, cells: [cell('prod', 6)] })
+  const { list } = core
+  core.list = (kind, ...rest) =>
+    kind === UPSTREAM_CLUSTERS ? Promise.reject(notFederated('/apis/x')) : list.call(core, kind, ...rest)
+  for (const ran of [await why(), await status({ cluster: 'prod' })]) {
+    assert.match(ran.err, /^error: the API server refuses: cluster "all" is read from its members, .*see --kubeconfig/)
+    assert.deepEqual([ran.code, ran.out], [1, ''])
+  }
+  // To look at, they are as good as there.
+  assert.match((await status()).out, /\nshop +web +6 /)
+})
+
+describe('a federated cluster', () => {
+  beforeEach(() => {
+    core.put(UPSTREAM_CLUSTERS, {
+      metadata: { name: 'all' },
+      spec: { members: [{ name: 'east', cluster: 'prod' }, { name: 'west' }, { name: 'bare' }], podProtection: {} },
+    })
+    cluster('west', { excludedNamespaces: ['shop'] })
+    cluster('bare')
+  })
+
+  test('why: stands for the member that the namespace names', async () => {
+    protector({ required: 6, cells: [cell('prod', 4), cell('west', 2)] })
+    const refused = await why({ cluster: 'all', namespace: 'east--shop' })
+    assert.equal(refused.err, 'note: namespace east--shop of all is shop of prod\n')
+    assert.match(refused.out, /^pod east--shop\/web-1: ready for .*\nPodProtector shop\/web: 6 required, 6 counted/)
+    assert.equal(refused.code, 1)
+    // By the settings of the member.
+    const west = await why({ cluster: 'all', namespace: 'west--shop' })
+    assert.match(west.out, /a deletion now passes: spec\.podProtection excludes namespace shop\n$/)
+    const bare = await why({ cluster: 'all', namespace: 'bare--shop' })
+    assert.match(bare.out, /passes: UpstreamCluster bare has no spec\.podProtection/)
+    const none = await why({ cluster: 'all', namespace: 'shop' })
+    assert.match(none.err, /^error: namespace "shop" of all names no member; .*east, west, bare\n$/)
+    const gone = await why({ cluster: 'all', namespace: 'east--shop', pod: 'web-2' })
+    assert.match(gone.err, /\nerror: there is no pod east--shop\/web-2; /)
+  })
+
+  test('status: a namespace of one member, with its cell only', async () => {
+    protector({ required: 2, estimated: 6, cells: [cell('prod', 4), cell('west', 2)] })
+    protector({ name: 'other', required: 1, estimated: 2, cells: [cell('west', 2)] })
+    const { code, out, err } = await status({ cluster: 'all', namespace: 'east--shop' })
+    const [, row = '', ...more] = out.split('\n')
+    assert.match(row, /^east--shop +web +2 +6 +6 +0 .*4 may go +prod: 4 available of 4, last event 2s ago$/)
+    assert.deepEqual(more, [''])
+    assert.deepEqual([code, err], [0, 'note: namespace east--shop of all is shop of prod\n'])
+  })
+
+  test('status: all members, each with what concerns it', async () => {
+    protector({ required: 2, estimated: 6, cells: [cell('prod', 4), cell('west', 2)] })
+    protector({ name: 'db', namespace: 'data', required: 1, estimated: 2, cells: [cell('west', 2)] })
+    const all = { allNamespaces: true, client: core, now }
+    const { code, out, err } = await run((io) => protectStatus({ ...all, ...io, cluster: 'all' }))
+    const rows = out.split('\n').slice(1, -1)
+    assert.deepEqual(
+      rows.map((row) => row.replaceAll(/ {2,}/g, ' ').replace(/ available.*/, '')),
+      [
+        'east--shop web 2 6 6 0 1500ms 4 may go prod: 4',
+        'west--data db 1 2 2 0 1500ms 1 may go west: 2',
+        'west--shop web 2 6 6 0 1500ms 4 may go west: 2',
+      ].map((row) => row.replace('1500ms', rows[0]?.match(/1\S*s/)?.[0] ?? '')),
+    )
+    assert.deepEqual([code, err], [0, 'note: UpstreamCluster bare has no spec.podProtection\n'])
+  })
+
+  test('status: one cluster, one cell, and errors', async () => {
+    protector({ required: 2, estimated: 6, cells: [cell('prod', 4), cell('west', 2)] })
+    const west = await status({ cluster: 'west' })
+    assert.match(west.out, /\nshop +web .* west: 2 available of 2, last event 2s ago\n$/)
+    assert.ok(!west.out.includes('prod'))
+    const bare = await status({ cluster: 'bare' })
+    assert.match(bare.err, /^error: UpstreamCluster bare has no spec\.podProtection; name a cluster whose pods/)
+    const member = await status({ cluster: 'all', namespace: 'bare--shop' })
+    assert.match(member.err, /^error: UpstreamCluster bare has no spec\.podProtection; /)
+    assert.match((await status({ cluster: 'all', namespace: 'eas--shop' })).err, /did you mean east\?/)
+    const none = await status({ cluster: 'all', namespace: 'east--data' })
+    assert.match(none.err, /\nerror: there is no PodProtector in namespace east--data; see -n and -A\n$/)
+  })
+})
+
 describe('dry-run', () => {
   /** One replica, which follows every write. */
   function follow(): void {
@@ -437,6 +525,25 @@ describe('dry-run', () => {
   function protectionOf(name: string): PodProtection | undefined {
     return (core.find(UPSTREAM_CLUSTERS, name)?.['spec'] as { podProtection?: PodProtection }).podProtection
   }
+
+  test('a federated cluster stands for its members whose pods are protected', async () => {
+    cluster('west', {})
+    cluster('bare')
+    const federated = (name: string, members: readonly JsonObject[]): unknown =>
+      core.put(UPSTREAM_CLUSTERS, { metadata: { name }, spec: { members, podProtection: {} } })
+    federated('all', [{ name: 'east', cluster: 'prod' }, { name: 'west' }, { name: 'bare' }])
+    federated('bares', [{ name: 'bare' }])
+    follow()
+    const { code, out, err } = await dryRun({ clusters: ['all', 'west'] })
+    assert.deepEqual([code, err], [0, ''])
+    assert.deepEqual(out.match(/^.*: dry run is on/gm), ['prod: dry run is on', 'west: dry run is on'])
+    assert.equal(protectionOf('all')?.shadow, undefined)
+    const none = await dryRun({ clusters: ['bares'] })
+    assert.match(none.err, /^error: no member of bares has spec\.podProtection; .*add podProtection to bare\n$/)
+    assert.equal(none.code, 1)
+    const all = await dryRun({ mode: 'off' })
+    assert.deepEqual(all.out.match(/^.*: dry run is off/gm), ['prod: dry run is off', 'west: dry run is off'])
+  })
 
   test('on and off, of all that are protected; other fields stay', async () => {
     cluster('prod', { cell: 'east' })

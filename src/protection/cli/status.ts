@@ -1,6 +1,7 @@
 // `portcullis protect status`: PodProtectors with their numbers by cell, and which of them are below their minimum.
 
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from '../../cli/client/control-plane.ts'
+import { type ClusterFederation, namespaceShownIn } from '../../cli/client/federated-members.ts'
 import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { skewText } from '../../gateway/core/clocks/cell-clock.ts'
@@ -18,7 +19,8 @@ import { DEFAULT_COUNTER } from '../api/names.ts'
 import type { CellStatus, PodProtector } from '../api/pod-protector.ts'
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { LiveProtector } from '../state/protectors.ts'
-import { ageText, listProtectors, podProtectionOf } from './objects.ts'
+import { ageText, listProtectedClusters, listProtectors, type ProtectedCluster, podProtectionOf } from './objects.ts'
+import { cellNamed, memberCluster } from './why.ts'
 
 export interface ProtectStatusOptions extends ControlPlaneOptions {
   /** Only this one. */
@@ -26,6 +28,8 @@ export interface ProtectStatusOptions extends ControlPlaneOptions {
   /** Default `default`. */
   readonly namespace?: string
   readonly allNamespaces: boolean
+  /** Only this UpstreamCluster, the members of this federated one, or the cell of this name. Default: all cells. */
+  readonly cluster?: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
@@ -46,29 +50,87 @@ export function protectStatus(options: ProtectStatusOptions): Promise<number> {
     if (allNamespaces && options.namespace !== undefined) {
       throw new UserError('--namespace and --all-namespaces are both given', 'give one of the two')
     }
-    const namespace = allNamespaces ? '' : (options.namespace ?? 'default')
+    const asked = allNamespaces ? '' : (options.namespace ?? 'default')
+    const { namespace, views, notes } = await chosenView(client, options.cluster, asked)
     const all = [...(await listProtectors(client, namespace)).values()]
-    const chosen = all.filter(({ protector }) => name === undefined || protector.metadata.name === name)
+    const chosen = all.filter(({ protector }) => {
+      if (name !== undefined && protector.metadata.name !== name) return false
+      return views === undefined || views.some(({ cell }) => concerns(protector, cell))
+    })
     const ungenerated = await generatorFaults(client)
     for (const fault of ungenerated) err(`error: ${fault}\n`)
-    if (chosen.length === 0) throw noneFound(namespace, name)
+    for (const note of notes) err(`note: ${note}\n`)
+    if (chosen.length === 0) throw noneFound(asked, name)
     chosen.sort((a, b) => (a.key < b.key ? -1 : 1))
     const faults = await cellFaults(client, now())
     const known = faults ?? new Map<string, CellFault>()
-    out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, known, now()))]))
+    const rows = (views ?? [undefined]).flatMap((view) =>
+      chosen.flatMap(({ protector }) =>
+        view === undefined || concerns(protector, view.cell) ? rowsOf(protector, known, now(), view) : [],
+      ),
+    )
+    out(textTable([HEAD, ...rows]))
     if (faults === undefined) {
       err('warning: no UpstreamClusters are visible here: it is not known whether each cell is still counted\n')
     }
     for (const { key, fault } of chosen) if (fault !== '') err(`warning: PodProtector ${key}: ${fault}\n`)
     const below = chosen.filter(isBelow)
     for (const { key, protector } of below) err(`error: PodProtector ${key} ${whyBelow(protector)}\n`)
-    const broken = [...known].filter(([cell]) => chosen.some(({ protector }) => concerns(protector, cell)))
+    const broken = [...known].filter(([cell]) => {
+      const isShown = views === undefined || views.some((view) => view.cell === cell)
+      return isShown && chosen.some(({ protector }) => concerns(protector, cell))
+    })
     for (const [cell, { since, message }] of broken) {
       err(`error: the pods of cell ${cell} are not counted${since === '' ? '' : ` since ${since}`}: ${message}\n`)
     }
     return below.length + broken.length + ungenerated.length > 0 ? 1 : 0
   })
 }
+
+/** What is shown of one cell. */
+interface CellView {
+  readonly cell: string
+  /** What a namespace is called where the user looks. */
+  shown(namespace: string): string
+}
+
+interface ChosenView {
+  /** As the cells have it; '' = all. */
+  readonly namespace: string
+  /** undefined = all cells, together. */
+  readonly views: readonly CellView[] | undefined
+  /** Complete sentences without a full stop. */
+  readonly notes: readonly string[]
+}
+
+/** @param namespace as asked for; '' = all @throws {UserError} if no pods are protected there */
+async function chosenView(client: ObjectClient, name: string | undefined, namespace: string): Promise<ChosenView> {
+  if (name === undefined) return { namespace, views: undefined, notes: [] }
+  const clusters = await listProtectedClusters(client)
+  const federation = clusters.find((cluster) => cluster.name === name)?.federation
+  if (federation !== undefined && namespace === '') return ofAllMembers(clusters, federation)
+  const { cell, unasked, note, ...own } = cellNamed(clusters, name, namespace)
+  if (unasked !== '') throw new UserError(unasked, WITHOUT_CLUSTER)
+  return {
+    namespace: own.namespace,
+    views: [{ cell, shown: (own) => namespace || own }],
+    notes: note === '' ? [] : [note],
+  }
+}
+
+function ofAllMembers(clusters: readonly ProtectedCluster[], federation: ClusterFederation): ChosenView {
+  const views: CellView[] = []
+  const notes: string[] = []
+  for (const member of federation.members) {
+    const { name, protection } = memberCluster(clusters, federation, member)
+    if (protection === undefined) notes.push(`UpstreamCluster ${name} has no spec.podProtection`)
+    else views.push({ cell: protection.cell, shown: (own) => namespaceShownIn(federation, member, own) })
+  }
+  if (views.length === 0) throw new UserError(notes.join(', '), WITHOUT_CLUSTER)
+  return { namespace: '', views, notes }
+}
+
+const WITHOUT_CLUSTER = 'name a cluster whose pods are protected, or leave --cluster out'
 
 function noneFound(namespace: string, name: string | undefined): UserError {
   const where = namespace === '' ? '' : ` in namespace ${namespace}`
@@ -85,15 +147,20 @@ function concerns({ status }: PodProtector, cell: string): boolean {
   return cells.length === 0 || cells.some(({ cellID }) => cellID === cell)
 }
 
-/** One row per cell; the totals are in the first. */
-function rowsOf(protector: PodProtector, faults: ReadonlyMap<string, CellFault>, nowMs: number): string[][] {
+/** One row per cell; the totals, over all cells, are in the first. @param view undefined = all cells */
+function rowsOf(
+  protector: PodProtector,
+  faults: ReadonlyMap<string, CellFault>,
+  nowMs: number,
+  view: CellView | undefined,
+): string[][] {
   const { metadata, spec, status } = protector
   const { aggregatedAvailableReplicas = 0, maxLatencyMillis } = status?.summary ?? {}
   // In the object they are in the order of the first counts.
   const cells = [...(status?.cells ?? [])].sort((a, b) => (a.cellID < b.cellID ? -1 : 1))
   const lag = maxLatencyMillis === undefined ? '-' : formatDuration(Math.max(0, maxLatencyMillis))
   const first = [
-    metadata.namespace ?? '',
+    view?.shown(metadata.namespace ?? '') ?? metadata.namespace ?? '',
     metadata.name,
     String(spec.minAvailable),
     String(aggregatedAvailableReplicas),
@@ -103,8 +170,9 @@ function rowsOf(protector: PodProtector, faults: ReadonlyMap<string, CellFault>,
     cells.some(({ cellID }) => faults.has(cellID)) ? 'not known' : stateOf(protector),
   ]
   const nothing = first.map(() => '')
-  if (cells.length === 0) return [[...first, 'none counted yet']]
-  return cells.map((cell, at) => [...(at === 0 ? first : nothing), cellText(cell, faults.get(cell.cellID), nowMs)])
+  const shown = view === undefined ? cells : cells.filter(({ cellID }) => cellID === view.cell)
+  if (shown.length === 0) return [[...first, 'none counted yet']]
+  return shown.map((cell, at) => [...(at === 0 ? first : nothing), cellText(cell, faults.get(cell.cellID), nowMs)])
 }
 
 function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number): string {

@@ -2,6 +2,7 @@
 // nothing.
 
 import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
+import { type ClusterFederation, type MemberPlace, placeIn } from '../../cli/client/federated-members.ts'
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -16,8 +17,16 @@ import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/prot
 import { admitted, type Finding, findingsOf, verdictOf } from '../core/ledger/verdicts.ts'
 import { freePass } from '../core/quota/evaluate.ts'
 import type { LiveProtector } from '../state/protectors.ts'
-import { ageText, listProtectedClusters, listProtectors } from './objects.ts'
-import { type GivenWorker, isGiven, readByDefault, readGivenWorker, readPodFacts } from './pod.ts'
+import { ageText, listProtectedClusters, listProtectors, type ProtectedCluster } from './objects.ts'
+import {
+  type FederatedWay,
+  type GivenWorker,
+  isGiven,
+  type ObjectReads,
+  readByDefault,
+  readGivenWorker,
+  readPodFacts,
+} from './pod.ts'
 
 /** As in the gateway's settings; Go durations. */
 export interface ProtectionFlags {
@@ -30,7 +39,7 @@ export interface ProtectWhyOptions extends ControlPlaneOptions, GivenWorker, Pro
   readonly pod: string
   /** Default `default`. */
   readonly namespace?: string
-  /** An UpstreamCluster with spec.podProtection, or the name of a cell. */
+  /** An UpstreamCluster with spec.podProtection, one that has such members, or the name of a cell. */
   readonly cluster: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
@@ -41,13 +50,13 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
   return withControlPlane(
     { ...options, needs: 'get and list of podprotectors and upstreamclusters', kind: POD_PROTECTORS },
     async (client) => {
-      const { cluster, out, now } = options
+      const { cluster, namespace = 'default', out, now } = options
       const settings = readSettings(options)
-      const asked = await findCell(client, cluster)
+      const asked = cellNamed(await listProtectedClusters(client), cluster, namespace)
       if (asked.note !== '') options.err(`note: ${asked.note}\n`)
       const pod = await readPod(client, options, asked)
       const nowMs = now()
-      out(`${podText(pod, nowMs)}\n`)
+      out(`${podText(pod, namespace, nowMs)}\n`)
       const unasked = whyNotAsked(pod, asked)
       if (unasked !== '') {
         out(`a deletion now passes: ${unasked}\n`)
@@ -77,6 +86,10 @@ export interface ProtectedCell {
   readonly cell: string
   /** The UpstreamCluster; '' = only the cell is known. */
   readonly upstream: string
+  /** The namespace that was asked about, as the cell has it. */
+  readonly namespace: string
+  /** Federated clusters in which it can be read as well. */
+  readonly through: readonly FederatedWay[]
   readonly shadow: boolean
   /** Why no protector is asked; '' = they are. */
   readonly unasked: string
@@ -84,26 +97,73 @@ export interface ProtectedCell {
   readonly note: string
 }
 
-/** The cell of an UpstreamCluster, or the name of a cell: one protected only by Podseidon's webhook has no UpstreamCluster. */
-export async function findCell(client: ObjectClient, name: string): Promise<ProtectedCell> {
-  const clusters = await listProtectedClusters(client)
+/**
+ * The cell of an UpstreamCluster, or the name of a cell: one protected only by Podseidon's webhook has no UpstreamCluster. A federated cluster stands for the
+ * member that the namespace names.
+ * @throws {UserError} if it names none
+ */
+export function cellNamed(clusters: readonly ProtectedCluster[], name: string, namespace: string): ProtectedCell {
   const named = clusters.find((cluster) => cluster.name === name)
-  const found = named?.protection === undefined ? clusters.find(({ protection }) => protection?.cell === name) : named
-  if (found?.protection !== undefined) {
-    const { protection } = found
-    const { cell, shadow } = protection
-    return { cell, upstream: found.name, shadow, unasked: '', protection, note: '' }
-  }
-  if (named !== undefined) {
-    const unasked = `UpstreamCluster ${name} has no spec.podProtection`
-    return { cell: name, upstream: name, shadow: false, unasked, protection: undefined, note: '' }
-  }
+  if (named?.federation !== undefined) return cellOfMember(clusters, named.federation, namespace)
+  const ofCell = clusters.find(({ protection }) => protection?.cell === name)
+  const found = named?.protection === undefined ? (ofCell ?? named) : named
+  if (found !== undefined) return cellOf(clusters, found, namespace)
   const known = clusters.filter(({ protection }) => protection !== undefined).map((cluster) => cluster.name)
   const meant = nearestName(name, known)
   const hint = meant === '' ? '' : `; did you mean ${meant}?`
   const others = known.length === 0 ? '' : ` (known: ${known.sort().join(', ')})`
   const note = `there is no UpstreamCluster ${name} with pod protection${others}, so ${name} is taken as the name of a cell${hint}`
-  return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
+  return {
+    cell: name,
+    upstream: '',
+    namespace,
+    through: [],
+    shadow: false,
+    unasked: '',
+    protection: undefined,
+    note,
+  }
+}
+
+function cellOfMember(
+  clusters: readonly ProtectedCluster[],
+  federation: ClusterFederation,
+  asked: string,
+): ProtectedCell {
+  const { member, namespace } = placeIn(federation, asked)
+  const found = memberCluster(clusters, federation, member)
+  const note = `namespace ${asked} of ${federation.name} is ${namespace} of ${found.name}`
+  return { ...cellOf(clusters, found, namespace), note }
+}
+
+/** @throws {UserError} if there is none */
+export function memberCluster(
+  clusters: readonly ProtectedCluster[],
+  { name }: ClusterFederation,
+  member: MemberPlace['member'],
+): ProtectedCluster {
+  const found = clusters.find((one) => one.name === member.cluster)
+  if (found !== undefined) return found
+  const of = member.cluster === member.name ? '' : `, which is member ${member.name} of ${name}`
+  throw new UserError(
+    `there is no UpstreamCluster ${member.cluster}${of}`,
+    `correct spec.members of ${name}, or add the UpstreamCluster`,
+  )
+}
+
+function cellOf(
+  clusters: readonly ProtectedCluster[],
+  { name: upstream, protection }: ProtectedCluster,
+  namespace: string,
+): ProtectedCell {
+  const through = clusters.flatMap(({ object, federation }): readonly FederatedWay[] => {
+    const member = federation?.members.find(({ cluster }) => cluster === upstream)
+    // With merged names another member may have an object of this name.
+    return member === undefined || federation?.mode === 'merged' ? [] : [{ object, member: member.name }]
+  })
+  const { cell = upstream, shadow = false } = protection ?? {}
+  const unasked = protection === undefined ? `UpstreamCluster ${upstream} has no spec.podProtection` : ''
+  return { cell, upstream, namespace, through, shadow, unasked, protection, note: '' }
 }
 
 export function whyNotAsked(
@@ -125,19 +185,19 @@ export function whyNotAsked(
 async function readPod(
   objects: ObjectClient,
   options: ProtectWhyOptions,
-  { upstream }: ProtectedCell,
+  { upstream, namespace, through }: ProtectedCell,
 ): Promise<PodFacts> {
-  const { pod: name, namespace = 'default', kubeconfig = '', context } = options
-  const what = `pod ${namespace}/${name}`
-  const read = (where: string, fix: string) => (client: ObjectClient) =>
+  const { pod: name, namespace: shown = 'default', kubeconfig = '', context } = options
+  const what = `pod ${shown}/${name}`
+  const read = (where: string, fix: string) => (client: ObjectReads) =>
     readPodFacts(client, { namespace, name }, new UserError(`there is no ${what}${where}`, fix))
   if (isGiven(options))
     return readGivenWorker(
       options,
-      { needs: 'get of pods', kind: PODS },
+      { needs: 'get of pods', kind: PODS, through },
       read('', 'is --pod-context that of the cluster?'),
     )
-  const reading = { what, upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const reading = { what, upstream, through, kubeconfig, ...(context !== undefined && { context }) }
   const here = read(` in ${upstream || 'that cluster'}`, 'see -n and --cluster')
   const { value, by } = await readByDefault(objects, reading, here)
   options.err(`note: the pod is read ${by}\n`)
@@ -164,14 +224,15 @@ function readDuration(flag: string, text: string | undefined, preset: number): n
   )
 }
 
-function podText(pod: PodFacts, nowMs: number): string {
+/** @param namespace as it was asked for */
+function podText(pod: PodFacts, namespace: string, nowMs: number): string {
   const since = pod.readySinceMs === 0 ? '' : ` for ${ageText(new Date(pod.readySinceMs).toISOString(), nowMs)}`
   const facts = [
     pod.terminating ? 'being deleted' : pod.ready ? `ready${since}` : 'not ready',
     `evaluated as ${pod.criterion}`,
     ...(pod.forceDelete ? ['force-delete'] : []),
   ]
-  return `pod ${pod.namespace}/${pod.name}: ${facts.join(', ')}`
+  return `pod ${namespace}/${pod.name}: ${facts.join(', ')}`
 }
 
 export interface DeletionExplanation {

@@ -10,6 +10,7 @@ import { isRecord, recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
+import type { ObjectReads } from '../../protection/cli/pod.ts'
 import { SCALE_DOWN_POLICIES } from '../api/scale-down-policy-kind.ts'
 import { type ClusterReads, UnavailableError } from '../core/victim-choice/cluster-reads.ts'
 import { COSTS_ARE_OFF, type Costs, findVictims } from '../core/victim-choice/find-victims.ts'
@@ -70,7 +71,7 @@ function controllerOf(object: JsonObject): ControllerManager {
 
 /** @param worker the cluster that has the workload */
 export async function steer(
-  worker: ObjectClient,
+  worker: ObjectReads,
   { upstream, controller, policies }: Steering,
   { kind, namespace }: Target,
   { workload, replicaSets, pods }: ReadWorkload,
@@ -109,9 +110,9 @@ const PAGE_SIZE = 500
 
 /** Reads for choosing victims, with the caller's credential. */
 class ClientReads implements ClusterReads {
-  readonly #client: ObjectClient
+  readonly #client: ObjectReads
 
-  constructor(client: ObjectClient) {
+  constructor(client: ObjectReads) {
     this.#client = client
   }
 
@@ -125,7 +126,8 @@ class ClientReads implements ClusterReads {
   }
 
   #read(path: string): Promise<JsonObject> {
-    if (this.#client.read === undefined) throw new UnavailableError('this client reads objects only')
+    if (this.#client.read === undefined)
+      throw new UnavailableError('through a federated cluster, only the workload is read')
     return this.#client.read(path)
   }
 

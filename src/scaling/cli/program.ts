@@ -17,7 +17,7 @@ export function addScale(program: Command, { out, err, now, done }: CommandConte
     .option('-n, --namespace <namespace>', 'where it is; default: default')
     .option(
       '--cluster <name>',
-      'UpstreamCluster that has it, or the name of a cell; default: PodProtectors are not evaluated',
+      'UpstreamCluster that has it, a federated one with -n MEMBER--NAMESPACE, or the name of a cell; default: PodProtectors are not evaluated',
     )
     .option(
       '--pod-kubeconfig <file>',
@@ -31,7 +31,7 @@ export function addScale(program: Command, { out, err, now, done }: CommandConte
     .action(async (target, options) => done((await import('./why.ts')).scaleWhy({ ...options, target, now, out, err })))
   forClusters(scale.command('status'))
     .description('show the cluster-autoscalers of all clusters and their node groups; exit with 1 if one is unhealthy')
-    .option('--cluster <name>', 'only this UpstreamCluster')
+    .option('--cluster <name>', 'only this UpstreamCluster, or the members of this federated one')
     .option('-o, --output <format>', 'json; default: a table')
     .action(async (clusters, options) =>
       done((await import('./status.ts')).scaleStatus({ ...options, clusters, now, out, err })),

@@ -141,6 +141,54 @@ function protectedWhy(options: Partial<ScaleWhyOptions> = {}): Promise<Ran> {
   return why({ cluster: 'prod', client: core, podClient: worker, ...options })
 }
 
+describe('a federated cluster', () => {
+  beforeEach(() => {
+    const members = [{ name: 'east', cluster: 'prod' }, { name: 'west' }]
+    core.put(UPSTREAM_CLUSTERS, { metadata: { name: 'all' }, spec: { members } })
+  })
+
+  test('stands for the member that the namespace names: its PodProtectors and policies decide, under their own names', async () => {
+    protector(3, 4)
+    const asked = { cluster: 'all', namespace: 'east--shop' }
+    const { code, out, err } = await protectedWhy(asked)
+    assert.match(out, /^deployment east--shop\/web: 4 replicas now, 2 asked for; /)
+    assert.match(out, /\nPodProtector shop\/guard: 3 required, 4 counted, 0 being deleted: refuses 1 of 2 deletions/)
+    assert.match(err, /note: namespace east--shop of all is shop of prod\n/)
+    assert.equal(code, 1)
+    const direct = await protectedWhy()
+    assert.equal(out.slice(out.indexOf('\n')), direct.out.slice(direct.out.indexOf('\n')))
+    const json = JSON.parse((await protectedWhy({ ...asked, output: 'json' })).out)
+    assert.deepEqual([json.namespace, json.protection.cell], ['east--shop', 'prod'])
+  })
+
+  for (const [what, asked, expected] of [
+    [
+      'a namespace of no member',
+      { namespace: 'shop' },
+      /^error: namespace "shop" of all names no member; write -n MEMBER--shop/,
+    ],
+    ['no namespace', { namespace: 'default' }, /write -n MEMBER--default, with one of its members: east, west\n$/],
+    ['no such member', { namespace: 'eas--shop' }, /^error: all has no member "eas"; did you mean east\?/],
+    [
+      'a member without an UpstreamCluster',
+      { namespace: 'west--shop' },
+      /^error: there is no UpstreamCluster west; correct/,
+    ],
+    [
+      'no such workload',
+      { namespace: 'east--shop', target: 'deploy/wbe' },
+      /there is no deployment east--shop\/wbe; known in namespace east--shop: web/,
+    ],
+  ] as const) {
+    test(`${what}: one line, exit code 1`, async () => {
+      const { code, out, err } = await protectedWhy({ cluster: 'all', ...asked })
+      assert.match(err, expected)
+      assert.match(err, /^error: [^\n]*\n$/)
+      assert.deepEqual([code, out], [1, ''])
+    })
+  }
+})
+
 describe('the table', () => {
   test('certain, open and safe pods, each with its rule', async () => {
     const { code, out, err } = await why()

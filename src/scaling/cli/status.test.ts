@@ -7,6 +7,7 @@ import { beforeEach, test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import type { AutoscalerReport } from '../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { statusError } from '../../kube/api/status.ts'
 import { type ScaleStatusOptions, scaleStatus } from './status.ts'
 
 const NOW = Date.parse('2030-01-31T12:00:00Z')
@@ -106,6 +107,47 @@ test('several clusters: names, globs, and all but some', async () => {
   assert.equal(await shown({ except: ['prod-?'] }), 'test')
   assert.match(await shown({ clusters: ['dev-*'] }), /^error: "dev-\*" matches no UpstreamCluster; .*known: prod-1/)
   assert.match(await shown({ cluster: 'test', clusters: ['prod-1'] }), /^error: --cluster is one cluster, and others/)
+})
+
+test('a federated cluster stands for its members, and is not one without an autoscaler itself', async () => {
+  for (const name of ['east', 'west-1', 'prod']) cluster(name, 'Healthy', { groups: [ON_DEMAND] })
+  const members = [{ name: 'east' }, { name: 'west', cluster: 'west-1' }]
+  objects.put(UPSTREAM_CLUSTERS, { metadata: { name: 'all' }, spec: { members } })
+  const shown = async (options: Partial<ScaleStatusOptions>): Promise<string> => {
+    const { code, out, err } = await run({ output: 'json', ...options })
+    assert.deepEqual([code, err], [0, ''])
+    return (JSON.parse(out) as { cluster: string }[]).map((one) => one.cluster).join(' ')
+  }
+  assert.equal(await shown({ cluster: 'all' }), 'east west-1')
+  assert.equal(await shown({ clusters: ['a*'] }), 'east west-1')
+  assert.equal(await shown({ clusters: ['all', 'prod'], except: ['east'] }), 'prod west-1')
+  assert.equal(await shown({}), 'east prod west-1')
+})
+
+test('a member without an UpstreamCluster is named with what to correct; of other federated clusters nothing is said', async () => {
+  cluster('east', 'Healthy', { groups: [ON_DEMAND] })
+  for (const [name, members] of [
+    ['all', [{ name: 'east' }, { name: 'west', cluster: 'west-1' }]],
+    ['none', [{ name: 'gone' }]],
+  ] as const) {
+    objects.put(UPSTREAM_CLUSTERS, { metadata: { name }, spec: { members } })
+  }
+  const { code, out, err } = await run({ cluster: 'all' })
+  assert.match(out, /\neast /)
+  assert.deepEqual([code, err], [1, 'error: there is no UpstreamCluster west-1; correct spec.members of all\n'])
+  const none = await run({ clusters: ['none'] })
+  const fault = 'error: there is no UpstreamCluster gone; correct spec.members of none\n'
+  assert.deepEqual([none.code, none.out, none.err], [1, '', fault])
+  assert.deepEqual((await run({ cluster: 'east' })).err, '')
+})
+
+test('members of a user who may not list: each is got by its name', async () => {
+  cluster('east', 'Healthy', { groups: [ON_DEMAND] })
+  objects.put(UPSTREAM_CLUSTERS, { metadata: { name: 'all' }, spec: { members: [{ name: 'east' }] } })
+  objects.list = () => Promise.reject(statusError('Forbidden', 'no list'))
+  const { code, out, err } = await run({ cluster: 'all' })
+  assert.deepEqual([code, err], [0, ''])
+  assert.match(out, /\neast /)
 })
 
 test('JSON', async () => {

@@ -1,10 +1,15 @@
 // `portcullis scale status`: the cluster-autoscalers of all clusters and their node groups, from the statuses of the UpstreamClusters.
 
-import { type ClusterArguments, readArguments, readChosen } from '../../cli/client/chosen-clusters.ts'
+import {
+  type ChosenMembers,
+  type ClusterArguments,
+  readArguments,
+  readChosenMembers,
+} from '../../cli/client/chosen-clusters.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from '../../cli/client/control-plane.ts'
+import { federationOf } from '../../cli/client/federated-members.ts'
 import type { NodeGroupReport } from '../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
-import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { isBackedOff, isUnhealthy } from '../../gateway/core/autoscaler-status/report.ts'
 import { conditionOf } from '../../gateway/core/status/cluster-status.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
@@ -15,7 +20,7 @@ import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { ageText } from '../../protection/cli/objects.ts'
 
 export interface ScaleStatusOptions extends ControlPlaneOptions, Partial<ClusterArguments> {
-  /** Only this one. Default: all, or those that the arguments choose. */
+  /** Only this one; a federated one stands for its members. Default: all, or those that the arguments choose. */
   readonly cluster?: string
   /** Default `text`. */
   readonly output?: string
@@ -49,29 +54,35 @@ export function scaleStatus(options: ScaleStatusOptions): Promise<number> {
     if (output !== 'text' && output !== 'json') {
       throw new UserError(`--output ${JSON.stringify(output)} is not known`, 'write --output json, or leave it out')
     }
-    const objects = await chosen(client, options)
+    const { objects, faults } = await chosen(client, options)
+    for (const fault of faults) err(`error: ${fault}\n`)
     const followed = objects.filter(isFollowed)
     const lines = followed.map(lineOf).sort((a, b) => (a.cluster < b.cluster ? -1 : 1))
     const others = objects.filter((object) => !isFollowed(object)).map(nameOf)
+    if (objects.length === 0 && faults.length > 0) return 1
     if (lines.length === 0) throw noneFollowed(others)
     if (output === 'json') out(`${JSON.stringify(lines, null, 2)}\n`)
     else out(textTable([HEAD, ...lines.flatMap((line) => rowsOf(line, now()))]))
     if (output === 'text') for (const text of lines.flatMap(remarks)) err(`${text}\n`)
     if (others.length > 0) err(`note: without spec.autoscaler, so not followed: ${others.sort().join(', ')}\n`)
-    return lines.some(({ trouble }) => trouble) ? 1 : 0
+    return faults.length > 0 || lines.some(({ trouble }) => trouble) ? 1 : 0
   })
 }
 
-async function chosen(client: ObjectClient, options: ScaleStatusOptions): Promise<readonly JsonObject[]> {
+async function chosen(client: ObjectClient, options: ScaleStatusOptions): Promise<ChosenMembers> {
   const { cluster, clusters = [], selector, all = false, except = [] } = options
   const chooses = clusters.length > 0 || selector !== undefined || all
   if (cluster !== undefined) {
-    if (!chooses && except.length === 0) return [await getCluster(client, cluster)]
+    if (!chooses && except.length === 0) return await chosenByName(client, cluster)
     throw new UserError('--cluster is one cluster, and others are chosen', 'give its name as an argument, too')
   }
-  if (!chooses && except.length === 0) return (await client.list(UPSTREAM_CLUSTERS, '')).items
-  const read = readArguments({ ...options, clusters, all: all || !chooses })
-  return (await readChosen(client, read, false)).objects
+  return await readChosenMembers(client, readArguments({ ...options, clusters, all: all || !chooses }))
+}
+
+async function chosenByName(client: ObjectClient, name: string): Promise<ChosenMembers> {
+  const object = await getCluster(client, name)
+  if (federationOf(object) === undefined) return { objects: [object], faults: [] }
+  return await readChosenMembers(client, readArguments({ clusters: [name] }))
 }
 
 function isFollowed({ spec }: JsonObject): boolean {

@@ -10,9 +10,15 @@ import { textTable } from '../../kit/core/text/text-table.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { ProtectorAnswer } from '../../protection/api/protection.ts'
-import { listProtectors } from '../../protection/cli/objects.ts'
-import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../../protection/cli/pod.ts'
-import { findCell, type ProtectionFlags, readSettings } from '../../protection/cli/why.ts'
+import { listProtectedClusters, listProtectors } from '../../protection/cli/objects.ts'
+import {
+  type GivenWorker,
+  isGiven,
+  type ObjectReads,
+  readByDefault,
+  readGivenWorker,
+} from '../../protection/cli/pod.ts'
+import { cellNamed, type ProtectedCell, type ProtectionFlags, readSettings } from '../../protection/cli/why.ts'
 import { type PlannedPod, type PlannedSet, planScaleDown, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
 import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
 import { readSteering, type Steering, steer, unsteered } from './policy.ts'
@@ -25,7 +31,7 @@ export interface ScaleWhyOptions extends ControlPlaneOptions, GivenWorker, Prote
   readonly replicas: number
   /** Default `default`. */
   readonly namespace?: string
-  /** An UpstreamCluster with spec.podProtection, or the name of a cell. Default: no PodProtector is asked. */
+  /** An UpstreamCluster with spec.podProtection, one that has such members, or the name of a cell. Default: no PodProtector is asked. */
   readonly cluster?: string
   /** Default `text`. */
   readonly output?: string
@@ -69,22 +75,26 @@ async function withProtection(
   const notes: string[] = []
   let steering = unsteered(['it is unknown whether a ScaleDownPolicy chooses the pods'])
   const settings = readSettings(options)
+  let asked: ProtectedCell | undefined
   let question: ProtectionQuestion | undefined
   try {
-    const asked = await findCell(client, cluster)
-    steering = await readSteering(client, asked.upstream, target.namespace)
-    question = { asked, table: await listProtectors(client, target.namespace), settings }
+    asked = cellNamed(await listProtectedClusters(client), cluster, target.shown)
+    steering = await readSteering(client, asked.upstream, asked.namespace)
+    question = { asked, table: await listProtectors(client, asked.namespace), settings }
     if (asked.note !== '') notes.push(asked.note)
   } catch (error) {
+    // The namespace names no member of the federated cluster.
+    if (error instanceof UserError) throw error
     const why = errorMessage(error)
     notes.push(`the answer of PodProtectors is unknown: they cannot be read (${why}); see --kubeconfig and --context`)
   }
-  const read = readScaleDown(options, target, steering)
-  const needed = { needs: NEEDS, kind: target.resource }
+  const { namespace, through } = asked ?? { ...target, through: [] }
+  const read = readScaleDown(options, { ...target, namespace }, steering)
+  const needed = { needs: NEEDS, kind: target.resource, through }
   if (isGiven(options)) return answer(options, target, await readGivenWorker(options, needed, read), question, notes)
   const { kubeconfig = '', context } = options
-  const what = `${target.resource.singular} ${target.namespace}/${target.name}`
-  const reading = { what, upstream: steering.upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const what = `${target.resource.singular} ${target.shown}/${target.name}`
+  const reading = { what, upstream: steering.upstream, through, kubeconfig, ...(context !== undefined && { context }) }
   const { value, by } = await readByDefault(client, reading, read)
   return answer(options, target, value, question, [...notes, `the workload is read ${by}`])
 }
@@ -101,7 +111,7 @@ function readScaleDown(
   { replicas }: ScaleWhyOptions,
   target: Target,
   steering: Steering,
-): (worker: ObjectClient) => Promise<ReadScaleDown> {
+): (worker: ObjectReads) => Promise<ReadScaleDown> {
   return async (worker) => {
     const read = await readWorkload(worker, target)
     const { costs, notes } = await steer(worker, steering, target, read, replicas)
@@ -160,15 +170,15 @@ export interface Answer {
 const HEAD = ['POD', 'NODE', 'VERDICT', 'RULE']
 
 export function jsonReport({ target, plan, protection, notes }: Answer): string {
-  const { kind, namespace, name } = target
+  const { kind, shown: namespace, name } = target
   const { from, to, sets } = plan
   const answer = { kind, namespace, name, replicas: { from, to }, sets, protection: protection ?? null, notes }
   return `${JSON.stringify(answer, null, 2)}\n`
 }
 
 export function textReport({ target, plan: { from, to, sets }, protection }: Answer): string {
-  const { resource, namespace, name } = target
-  const lines = [`${resource.singular} ${namespace}/${name}: ${from} replicas now, ${to} asked for; ${summary(sets)}\n`]
+  const { resource, shown, name } = target
+  const lines = [`${resource.singular} ${shown}/${name}: ${from} replicas now, ${to} asked for; ${summary(sets)}\n`]
   for (const set of sets) {
     if (sets.length > 1) lines.push(`\n${set.name}: ${set.from} pods, ${set.to} afterwards\n`)
     lines.push(textTable([HEAD, ...rowsOf(set)]))

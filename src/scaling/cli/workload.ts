@@ -12,15 +12,18 @@ import {
   REPLICATION_CONTROLLERS,
   STATEFUL_SETS,
 } from '../../kube/api/kinds/foreign-kinds.ts'
-import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { StatusError } from '../../kube/api/status.ts'
+import type { ObjectReads } from '../../protection/cli/pod.ts'
 import { podSelectors } from '../core/rank/pods-to-read.ts'
 
 export interface Target {
   readonly kind: ScalableKind
   readonly resource: ResourceKind
+  /** As the cluster has it. */
   readonly namespace: string
+  /** The namespace as it was asked for: a federated cluster has other names. */
+  readonly shown: string
   readonly name: string
 }
 
@@ -66,11 +69,11 @@ export function parseTarget(text: string, namespace: string): Target {
   if (!isObjectName(name) || !isObjectName(namespace)) {
     throw new UserError(`${namespace}/${name} must be valid names`, 'see -n and the name behind the slash')
   }
-  return { kind: known.kind, resource: known.resource, namespace, name }
+  return { kind: known.kind, resource: known.resource, namespace, shown: namespace, name }
 }
 
 /** @throws {UserError} if there is no such workload */
-export async function readWorkload(client: ObjectClient, target: Target): Promise<ReadWorkload> {
+export async function readWorkload(client: ObjectReads, target: Target): Promise<ReadWorkload> {
   const { kind, namespace } = target
   const workload = await getWorkload(client, target)
   const resource = kind === 'ReplicationController' ? REPLICATION_CONTROLLERS : REPLICA_SETS
@@ -79,7 +82,7 @@ export async function readWorkload(client: ObjectClient, target: Target): Promis
   return { workload, replicaSets, pods }
 }
 
-async function getWorkload(client: ObjectClient, { resource, namespace, name }: Target): Promise<JsonObject> {
+async function getWorkload(client: ObjectReads, { resource, namespace, shown, name }: Target): Promise<JsonObject> {
   try {
     return await client.get(resource, { namespace, name })
   } catch (error) {
@@ -89,15 +92,15 @@ async function getWorkload(client: ObjectClient, { resource, namespace, name }: 
     )
     const fix =
       known.length === 0
-        ? `there is none in namespace ${namespace}; give another one with -n`
-        : `known in namespace ${namespace}: ${known.sort().join(', ')}; give another one with -n`
-    throw new UserError(`there is no ${resource.singular} ${namespace}/${name}`, fix)
+        ? `there is none in namespace ${shown}; give another one with -n`
+        : `known in namespace ${shown}: ${known.sort().join(', ')}; give another one with -n`
+    throw new UserError(`there is no ${resource.singular} ${shown}/${name}`, fix)
   }
 }
 
 /** Pods that any of them selects, each once. */
 async function podsOf(
-  client: ObjectClient,
+  client: ObjectReads,
   namespace: string,
   selectors: readonly string[],
 ): Promise<readonly JsonObject[]> {

@@ -12,7 +12,7 @@ const KNOWN = [
   { name: 'dev', labels: {} },
 ]
 
-function chosen(choice: Partial<ClusterChoice>, known = KNOWN): string {
+function chosen(choice: Partial<ClusterChoice>, known: Parameters<typeof chooseClusters>[1] = KNOWN): string {
   try {
     const read = readChoice({ names: [], selector: undefined, all: false, except: [], ...choice })
     return chooseClusters(read, known)
@@ -37,6 +37,26 @@ test('names, globs, a selector, all, and what is left out', () => {
   ] as const) {
     assert.equal(chosen(choice), expected, JSON.stringify(choice))
   }
+})
+
+test('a cluster with members stands for them, and --except is about what is written and what it stands for', () => {
+  const known = [...KNOWN, { name: 'prod-all', labels: { all: '' }, members: ['prod-eu-1', 'dev', 'gone'] }]
+  for (const [choice, expected] of [
+    [{ names: ['prod-all'] }, 'dev prod-eu-1'],
+    [{ names: ['prod-all', 'prod-eu-1'] }, 'dev prod-eu-1'],
+    [{ names: ['prod-*'] }, 'dev prod-eu-1 prod-eu-2 prod-us-1'],
+    [{ selector: 'all' }, 'dev prod-eu-1'],
+    [{ all: true }, 'dev prod-eu-1 prod-eu-2 prod-us-1'],
+    [{ names: ['prod-all'], except: ['dev'] }, 'prod-eu-1'],
+    [{ names: ['prod-*'], except: ['prod-all'] }, 'prod-eu-1 prod-eu-2 prod-us-1'],
+    [{ all: true, except: ['prod-all'] }, 'dev prod-eu-1 prod-eu-2 prod-us-1'],
+  ] as const) {
+    assert.equal(chosen(choice, known), expected, JSON.stringify(choice))
+  }
+  assert.match(
+    chosen({ names: ['prod-all'], except: ['dev', 'prod-*'] }, known),
+    /^--except leaves out all chosen clusters; chosen: prod-all$/,
+  )
 })
 
 test('what matches nothing, or contradicts itself, is an error that names the place and what there is', () => {

@@ -21,6 +21,8 @@ export interface ClusterChoice {
 interface NamedCluster {
   readonly name: string
   readonly labels: Labels
+  /** It stands for these UpstreamClusters, and not for itself. Default: it does not. */
+  readonly members?: readonly string[] | undefined
 }
 
 /** A parsed choice, to be matched with any number of clusters. */
@@ -58,11 +60,18 @@ export function chooseClusters<T extends NamedCluster>(read: ReadChoice, known: 
   const sorted = known.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const chosen = chosenBefore(read, sorted)
   const { except } = read.choice
-  if (except.length === 0) return chosen
-  const out = new Set(named(except, sorted))
-  const left = chosen.filter((one) => !out.has(one))
-  if (left.length > 0) return left
+  const out = new Set(except.length === 0 ? [] : named(except, sorted))
+  const isLeft = (one: T): boolean => !out.has(one)
+  const left = withMembers(chosen.filter(isLeft), sorted).filter(isLeft)
+  if (left.length > 0 || except.length === 0) return left
   throw new UserError('--except leaves out all chosen clusters', `chosen: ${listed(chosen.map(({ name }) => name))}`)
+}
+
+/** Members that do not exist are left out. */
+function withMembers<T extends NamedCluster>(chosen: readonly T[], sorted: readonly T[]): readonly T[] {
+  if (chosen.every(({ members }) => members === undefined)) return chosen
+  const names = new Set(chosen.flatMap(({ name, members }) => members ?? [name]))
+  return sorted.filter(({ name, members }) => members === undefined && names.has(name))
 }
 
 function chosenBefore<T extends NamedCluster>(
