@@ -72,6 +72,16 @@ test('by a selector: a plan, a line for each, and nothing twice', async () => {
   assert.deepEqual(revokedIn(objects), ['a', 'b', 'c'])
 })
 
+test('of a federated cluster the plan says in which members the user is not revoked', async () => {
+  const objects = world('a', 'b')
+  const object = { metadata: { name: 'all' }, spec: { members: [{ name: 'a' }, { name: 'b' }] } }
+  objects.put(UPSTREAM_CLUSTERS, object)
+  const [, out] = await run(objects, { clusters: ['all', 'a'], dryRun: true })
+  assert.match(out, /\n {2}note: all: only requests to all are meant, and its members are .*: b\n/)
+  const [, whole] = await run(objects, { all: true, dryRun: true })
+  assert.ok(!whole.includes('note'))
+})
+
 test('what does not exist, or is refused, is named; the rest is not touched', async () => {
   const objects = world('a', 'b', 'c')
   const [gone, , err] = await run(objects, { clusters: ['a', 'x'] })

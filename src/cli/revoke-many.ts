@@ -9,6 +9,7 @@ import { type ChangeManyOptions, changeMany } from './client/change-many.ts'
 import type { LeftOut, PlannedChange } from './client/change-plan.ts'
 import { type ClusterArguments, readArguments, readChosen } from './client/chosen-clusters.ts'
 import { type ControlPlaneOptions, metadataOf, readPositiveDuration, withControlPlane } from './client/control-plane.ts'
+import { membersNote } from './client/federated-members.ts'
 import { patchAsPlanned } from './client/patch-as-planned.ts'
 import { refusedPatches } from './client/patch-right.ts'
 import {
@@ -61,11 +62,12 @@ export function revokeMany(options: RevokeManyOptions): Promise<number> {
     const { objects, known } = await readChosen(client, readArguments(options), true)
     const changes: PlannedRevocation[] = []
     const unchanged: LeftOut[] = []
+    const chosen = objects.map((object) => metadataOf(object).name)
     for (const object of objects) {
       const { name } = metadataOf(object)
       const planned = change.plan(object)
       if (typeof planned === 'string') unchanged.push({ name, why: planned })
-      else changes.push({ name, ...planned, note: '', object })
+      else changes.push({ name, ...planned, note: membersNote(object, chosen), object })
     }
     const names = changes.map(({ name }) => name)
     const refused = await refusedPatches(client, names)

@@ -16,6 +16,7 @@ import {
   readPositiveDuration,
   withControlPlane,
 } from './client/control-plane.ts'
+import { membersNote } from './client/federated-members.ts'
 import { withoutRevoked, withRevoked } from './client/revoked-list.ts'
 import { certificateSubject, type RevokedSubject, tokenSubject } from './client/revoked-subject.ts'
 import { waitApplied } from './client/wait-applied.ts'
@@ -48,7 +49,9 @@ export function revoke(options: RevokeOptions): Promise<number> {
     const { now, out, err, reason, undo = false } = options
     const { subjects, text } = readSubjects(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
-    const clusters = await chosenClusters(client, options)
+    const objects = await chosenClusters(client, options)
+    const clusters = objects.map((object) => metadataOf(object).name)
+    for (const note of objects.map((object) => membersNote(object, clusters))) if (note !== '') err(`note: ${note}\n`)
     const named = { subjects, ...(reason !== undefined && { reason }) }
     const revokedAt = metaTime(now())
     // Write to all clusters first, then wait: one slow replica must not delay the others.
@@ -89,13 +92,13 @@ export function readSubjects(options: Pick<RevokeOptions, 'user' | 'certificateF
   return { subjects: [{ user }], text: `user ${JSON.stringify(user)}` }
 }
 
-async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOptions): Promise<readonly string[]> {
+async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOptions): Promise<readonly JsonObject[]> {
   if (cluster !== undefined && all) throw new UserError('a cluster and --all are both given', 'give one of the two')
-  if (cluster !== undefined) return [metadataOf(await getCluster(client, cluster)).name]
+  if (cluster !== undefined) return [await getCluster(client, cluster)]
   if (!all) throw new UserError('no cluster is named', 'name one, or give --all')
   const { items } = await client.list(UPSTREAM_CLUSTERS, '')
   if (items.length === 0) throw new UserError('there is no UpstreamCluster', 'is --kubeconfig the right one?')
-  return items.map((item) => metadataOf(item).name).sort()
+  return items.toSorted((a, b) => (metadataOf(a).name < metadataOf(b).name ? -1 : 1))
 }
 
 /** Writes nothing if there is nothing to change. Others may change entries at the same time. */

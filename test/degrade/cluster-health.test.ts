@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { AutoDegrade } from '../../src/gateway/api/upstream-cluster/auto-degrade.ts'
-import type { Degrade } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { Degrade, UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
 import { ClusterTable } from '../../src/gateway/state/clusters.ts'
 import type { NodesSeen } from '../../src/incidents/api/cluster-health.ts'
@@ -60,8 +60,11 @@ class World {
   }
 
   degrade(degrade: Degrade, ...names: readonly string[]): void {
-    const servers = [{ endpoint: 'https://10.0.0.1:6443' }]
-    const spec = { servers, dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }], degrade }
+    this.put({ servers: [{ endpoint: 'https://10.0.0.1:6443' }], degrade }, ...names)
+  }
+
+  put(part: Partial<UpstreamClusterSpec>, ...names: readonly string[]): void {
+    const spec = { dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }], servers: [], ...part }
     const common = { apiVersion: 'proxy.kubegateway.io/v1alpha1', kind: 'UpstreamCluster', spec } as const
     for (const name of names.length === 0 ? [NAME] : names) {
       const object = { ...common, metadata: { name } }
@@ -100,6 +103,16 @@ test('nodes are watched by the leader, for clusters that ask for a decision, and
     world.degrade({})
     await waitFor('the watch to end', () => world.objects.open === 0)
   }
+})
+
+test('a cluster that is read from its members has no nodes to watch, and its answers are known', async (t) => {
+  const world = new World(t)
+  world.degrade({ mode: 'ReadOnly', recovery: {} })
+  await world.until('the nodes', ({ complete }) => complete)
+  world.put({ members: [{ name: 'east' }], degrade: { mode: 'ReadOnly', recovery: {} } })
+  await waitFor('the watch to end', () => world.objects.open === 0)
+  assert.equal(world.health.nodes(NAME), undefined)
+  await waitFor('answers', () => world.health.upstream(NAME))
 })
 
 test('a switch of many clusters begins few node watches at once: the rest follow, and where something decides by nodes they begin at once', async (t) => {

@@ -28,6 +28,10 @@ import { ALLOW_ALL } from '../harness/objects/objects.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const ENDPOINT = 'https://10.0.0.1:6443'
+const SERVERS = {
+  servers: [{ endpoint: ENDPOINT }],
+  clientConfig: { bearerToken: 'dG9rZW4=', insecure: true },
+}
 const AT = { namespace: '', name: 'prod' }
 const SPEED = 50
 const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() * SPEED }
@@ -52,7 +56,7 @@ class World implements ClusterHealth {
     this.client = createInProcessClient(new Registry(parts))
   }
 
-  async begin(degrade: Degrade, annotations: Record<string, string> = {}): Promise<void> {
+  async begin(degrade: Degrade, annotations: Record<string, string> = {}, upstream: object = SERVERS): Promise<void> {
     await this.client
       .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } })
       .catch(() => undefined)
@@ -61,8 +65,7 @@ class World implements ClusterHealth {
       kind: 'UpstreamCluster',
       metadata: { name: AT.name, annotations },
       spec: {
-        servers: [{ endpoint: ENDPOINT }],
-        clientConfig: { bearerToken: 'dG9rZW4=', insecure: true },
+        ...upstream,
         dispatchPolicies: [ALLOW_ALL],
         degrade,
       },
@@ -85,6 +88,7 @@ class World implements ClusterHealth {
     this.clusters.change([compileCluster({ object, revision })], [], clock.monotonic())
     const live = this.clusters.get(AT.name)
     const endpoint = live?.endpoints.byUrl(ENDPOINT)
+    if (live?.compiled.federation !== undefined) return
     assert.ok(live !== undefined && endpoint !== undefined)
     live.endpoints.onProbe(endpoint, true, '', live.compiled.healthCheck, clock.monotonic())
   }
@@ -166,9 +170,13 @@ class World implements ClusterHealth {
 }
 
 let world: World | undefined
-async function worldOf(degrade: Degrade, annotations: Record<string, string> = {}): Promise<World> {
+async function worldOf(
+  degrade: Degrade,
+  annotations: Record<string, string> = {},
+  upstream: object = SERVERS,
+): Promise<World> {
   world = new World()
-  await world.begin(degrade, annotations)
+  await world.begin(degrade, annotations, upstream)
   return world
 }
 afterEach(() => world?.stop())
@@ -202,6 +210,15 @@ describe('recovery by steps', () => {
     assert.match(told.get('RecoveryStarted') ?? '', /^from Freeze, a step when its checks have held for 10s, ramp 20s$/)
     assert.match(told.get('RecoveryStep') ?? '', /^Limited -> Off: the checks of Limited have held for 20s$/)
     assert.match(told.get('Recovered') ?? '', /the recovery from Freeze is complete$/)
+  })
+
+  test('a cluster that is read from its members comes back, too: it has no servers or nodes to wait for', async () => {
+    const upstream = { members: [{ name: 'east', trustUsers: true }], federation: {} }
+    const it = await worldOf({ mode: 'Freeze', reason: 'INC-1', recovery: RECOVERY }, {}, upstream)
+    it.nodesKnown = false
+    it.replica('a')
+    await waitFor('the end', async () => (await it.degrade()).recovery === undefined)
+    assert.deepEqual(it.modes, LADDER)
   })
 
   test('ends at what applied before a switch of many clusters, and restores it', async () => {

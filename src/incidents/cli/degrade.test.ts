@@ -150,6 +150,14 @@ describe('degrade', () => {
     })
   })
 
+  test('of a federated cluster: set for requests to it, and its members are named, which have their own', async () => {
+    put('all', { members: [{ name: 'east' }, { name: 'west', cluster: 'west-1' }] })
+    const { code, out, err } = await throwSwitch({ cluster: 'all', mode: 'Freeze', reason: 'x', ttl: '5m' })
+    assert.equal(err, 'note: only requests to all are meant, and its members are clusters of their own: east, west-1\n')
+    assert.match(out, /^all: degrade mode Freeze until /)
+    assert.equal(code, 0)
+  })
+
   test('Off takes reason and end away', async () => {
     put('prod', { degrade: { mode: 'Freeze', reason: 'x', expiresAt: '2030-01-31T13:00:00Z' } })
     const { out } = await throwSwitch({ mode: 'Off' })
@@ -574,6 +582,20 @@ describe('revoke', () => {
       return answer
     }
   }
+
+  test('of a federated cluster: its members are named, in which the user is not revoked', async () => {
+    put('all', { members: [{ name: 'east' }, { name: 'west', cluster: 'prod' }] })
+    put('east')
+    follow('all', 'east', 'prod')
+    const one = await cutOff({ cluster: 'all', user: 'alice' })
+    assert.equal(
+      one.err,
+      'note: only requests to all are meant, and its members are clusters of their own: east, prod\n',
+    )
+    assert.match(one.out, /^all: user "alice" is revoked/)
+    const all = await cutOff({ all: true, user: 'alice' })
+    assert.deepEqual([all.code, all.err], [0, ''])
+  })
 
   test('a user, once; with when and why, and beside what is there', async () => {
     follow('prod')

@@ -2,6 +2,7 @@
 
 import { faultLines } from '../../cli/client/change-plan.ts'
 import { getCluster, metadataOf, readPositiveDuration, withControlPlane } from '../../cli/client/control-plane.ts'
+import { membersNote } from '../../cli/client/federated-members.ts'
 import { waitApplied } from '../../cli/client/wait-applied.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -32,6 +33,8 @@ export function degradeCommand(options: DegradeOptions): Promise<number> {
     const change = readChange(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const before = await getCluster(client, cluster)
+    const note = membersNote(before, [cluster])
+    if (note !== '') err(`note: ${note}\n`)
     if (change !== undefined && !(await mayThrow(options, client, server, before, change))) return 1
     const after = await write(client, before, change, recovery, options)
     out(`${describe(after, now())}\n`)

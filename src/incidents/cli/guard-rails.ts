@@ -1,6 +1,7 @@
 // Checks before the degrade switch is thrown: whether pods would be evicted, or kubelets or the command itself cut off.
 
 import { metadataOf } from '../../cli/client/control-plane.ts'
+import { federationOf } from '../../cli/client/federated-members.ts'
 import type { ClientsSeen, UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import type { UpstreamCluster } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import { buildClusterIndex } from '../../gateway/core/cluster/cluster-index.ts'
@@ -77,7 +78,8 @@ export async function guardRails(guarded: GuardedSwitch): Promise<readonly strin
 }
 
 function heartbeatFaults({ object, change: { mode }, nowMs }: GuardedSwitch, degrade: CompiledDegrade): string[] {
-  if (passes(degrade, HEARTBEAT, KUBELET)) return []
+  // A cluster that is read from its members has no nodes.
+  if (federationOf(object) !== undefined || passes(degrade, HEARTBEAT, KUBELET)) return []
   const found: string[] = []
   const controllers = seenText(object, 'controllerManager', nowMs)
   if (controllers !== '') {

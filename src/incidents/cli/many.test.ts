@@ -123,6 +123,22 @@ beforeEach(() => {
   objects.put(LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...LEADER_LEASE }, spec })
 })
 
+test('of a federated cluster the plan says which members are not among those that are changed', async () => {
+  const members = [{ name: 'one', cluster: 'eu-1' }, { name: 'us-1' }]
+  const spec = { members, degrade: {} }
+  objects.put(UPSTREAM_CLUSTERS, { metadata: { name: 'world', labels: {} }, spec })
+  const dry = { mode: 'Freeze', reason: 'INC-1', dryRun: true } as const
+  const { out } = await run({ ...dry, clusters: ['world', 'us-1'] })
+  assert.match(
+    out,
+    /\n {2}note: world: only requests to world are meant, and its members are clusters of their own: eu-1\n/,
+  )
+  // It has no nodes that would lose their heartbeats, as us-1 has.
+  assert.match(out, /\n {2}stopped: us-1: .*heartbeats/)
+  assert.ok(!/stopped: .*world/.test(out))
+  assert.ok(!(await run({ ...dry, mode: 'ReadOnly', clusters: ['world', 'us-1', 'eu-*'] })).out.includes('note'))
+})
+
 describe('the switch of many clusters', () => {
   test('a plan, a question, waves, and a line for each cluster', async () => {
     put('eu-2', 'eu', { mode: 'Limited', reason: 'INC-0' })

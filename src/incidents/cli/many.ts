@@ -4,6 +4,7 @@ import { type ChangeManyOptions, changeMany } from '../../cli/client/change-many
 import type { LeftOut } from '../../cli/client/change-plan.ts'
 import { type ClusterArguments, readArguments, readChosen } from '../../cli/client/chosen-clusters.ts'
 import { metadataOf, readPositiveDuration, withControlPlane } from '../../cli/client/control-plane.ts'
+import { membersNote } from '../../cli/client/federated-members.ts'
 import { patchAsPlanned } from '../../cli/client/patch-as-planned.ts'
 import { refusedPatches } from '../../cli/client/patch-right.ts'
 import { Failure } from '../../cli/client/waves.ts'
@@ -120,17 +121,27 @@ async function verdictsOf(
     return user
   }
   const found = new Map<string, SwitchVerdict>()
+  const names = objects.map((object) => metadataOf(object).name)
   for (const object of objects) {
     const { name } = metadataOf(object)
     if (change !== undefined) {
       const at = server === '' ? (options.server ?? '') : server
       const objections = await guardRails({ object, change, nowMs: now(), server: at, operator })
-      found.set(name, planSwitch(object, change, objections, force, now()))
-    } else if (recovery !== undefined) found.set(name, planRecovery(object, recovery, force, now()))
+      found.set(name, withNote(planSwitch(object, change, objections, force, now()), names))
+    } else if (recovery !== undefined) {
+      found.set(name, withNote(planRecovery(object, recovery, force, now()), names))
+    }
   }
   const toWrite = [...found].flatMap(([name, verdict]) => ('planned' in verdict ? [name] : []))
   for (const [name, why] of await refusedPatches(client, toWrite)) found.set(name, { stopped: why })
   return found
+}
+
+function withNote(verdict: SwitchVerdict, changed: readonly string[]): SwitchVerdict {
+  if (!('planned' in verdict)) return verdict
+  const { planned } = verdict
+  const notes = [planned.note, membersNote(planned.object, changed)]
+  return { planned: { ...planned, note: notes.filter((note) => note !== '').join('; ') } }
 }
 
 function planOf(

@@ -9,6 +9,8 @@ import { observeAnswers } from './upstream-health.ts'
 
 /** Observations of a cluster at one moment. undefined = unknown. */
 export interface RecoveryFacts {
+  /** Without servers, as a cluster that is read from its members, it has neither endpoints nor nodes. Default true. */
+  readonly hasServers?: boolean
   /** Enabled endpoints, and how many of them take requests. */
   readonly endpoints: { readonly available: number; readonly enabled: number } | undefined
   readonly upstream: UpstreamFact | undefined
@@ -78,14 +80,16 @@ export function recoveryChecks(
   refused: RefusedQueue,
   nowMs: number,
 ): readonly RecoveryVerdict[] {
-  const checks = [endpointsCheck(facts)]
+  const { hasServers = true } = facts
+  const checks = hasServers ? [endpointsCheck(facts)] : []
   if (mode === 'Freeze') {
     // Only health checks and exempt requests get through, no heartbeats.
     if (facts.upstream !== undefined && facts.upstream.ageMs <= STALE_AFTER_MS)
       checks.push(upstreamCheck(facts.upstream))
     return checks
   }
-  checks.push(upstreamCheck(facts.upstream), nodesCheck(facts, mode))
+  checks.push(upstreamCheck(facts.upstream))
+  if (hasServers) checks.push(nodesCheck(facts, mode))
   if (mode === 'NoDisruption' || mode === 'Limited') checks.push(disruptionCheck(facts, refused, nowMs))
   return checks
 }

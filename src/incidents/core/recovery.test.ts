@@ -76,6 +76,14 @@ describe('the climb', () => {
     assert.deepEqual(run('ReadOnly', seen, 600_000).modes, ['ReadOnly'])
   })
 
+  test('a cluster without servers comes back by its answers alone', () => {
+    const { endpoints: _, nodes: __, ...known } = WELL
+    const facts = { ...known, hasServers: false, endpoints: { available: 0, enabled: 0 }, nodes: undefined }
+    assert.deepEqual(run('Freeze', () => facts, 3_600_000).modes, DEGRADE_MODES.toReversed())
+    const failing = { ...facts, upstream: { ...UPSTREAM, failed5xx: 50 } }
+    assert.deepEqual(run('ReadOnly', () => failing, 600_000).modes, ['ReadOnly'])
+  })
+
   test('what goes on failing goes back, a step each time, and never below where it began', () => {
     const bad = { ...WELL, upstream: { ...UPSTREAM, failed5xx: 50 } }
     const seen = (mode: DegradeMode, ms: number): RecoveryFacts =>

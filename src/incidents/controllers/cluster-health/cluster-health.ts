@@ -124,8 +124,10 @@ export class ClusterHealthObserver implements ClusterHealth {
       const live = this.#deps.clusters.get(name)
       if (observed === undefined || live === undefined) continue
       this.#sample(observed, live)
-      if (leads && observed.watch === undefined && !this.#mayBegin(live.compiled)) continue
-      this.#follow(name, observed, leads ? watchedNodes(live.compiled) : undefined)
+      // A cluster that is read from its members has no nodes of its own.
+      const isWatched = leads && live.compiled.federation === undefined
+      if (isWatched && observed.watch === undefined && !this.#mayBegin(live.compiled)) continue
+      this.#follow(name, observed, isWatched ? watchedNodes(live.compiled) : undefined)
       observed.watch?.prove()
     }
   }

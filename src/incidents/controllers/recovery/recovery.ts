@@ -154,6 +154,7 @@ export class RecoveryController {
     const upstream = health.upstream(name)
     const nodes = health.nodes(name)
     return {
+      hasServers: live?.compiled.federation === undefined,
       endpoints: live === undefined ? undefined : endpointsOf(live, nowMs),
       upstream: upstream && { ...upstream, ageMs: nowMs - upstream.observedAtMs },
       nodes: nodes && { ...nodes, ageMs: nowMs - nodes.observedAtMs },
