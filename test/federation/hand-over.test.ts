@@ -9,6 +9,8 @@ import { afterEach, test } from 'node:test'
 import type { UpstreamCluster, UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { CANCELLED_REQUESTS } from '../../src/gateway/state/user-budgets.ts'
 import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
+import type { SessionAnswer } from '../../src/insight/core/sessions/session-report.ts'
+import type { TopReport } from '../../src/insight/core/top/report.ts'
 import { createCA } from '../../src/pki/io/pki.ts'
 import { type Config, loadConfig } from '../../src/process/config/config.ts'
 import { h2Connect, h2Open, h2Request, type Response } from '../harness/clients/h2-client.ts'
@@ -140,6 +142,64 @@ test('one place is taken, of the sender, and counted as running in the member; a
   stream.close()
   await waitFor('the place', async () => (await sharesHeld(gateway)).length === 0)
   assert.deepEqual([await openLogs(gateway, 'all'), await openLogs(gateway, 'east')], [0, 0])
+})
+
+test('who is logged in at the member includes who comes through the federated cluster, and what is open there', async () => {
+  const { gateway, held, connect } = await setUp()
+  const seen = async (query: string): Promise<string[]> => {
+    const answer = await fetch(`http://127.0.0.1:${gateway.adminPort}/api/v1/sessions?${query}`)
+    const { sessions } = (await answer.json()) as SessionAnswer
+    return sessions.map(({ cluster, by, user, open }) => `${cluster} ${by} ${user} ${open}`).sort()
+  }
+  const [alice, bob] = [connect('alice'), connect('bob')]
+  assert.equal((await ask(bob, LOG)).status, 200)
+  // Known to no member.
+  assert.equal((await ask(connect('system:admin'), LOG)).status, 403)
+  const stream = open(alice, `${LOG}?held`)
+  await waitFor('it to be open', () => held.length === 1)
+  assert.deepEqual(await seen('cluster=east'), ['east federation:all alice 1', 'east federation:all bob 0'])
+  assert.deepEqual(await seen('user=alice'), ['all certificate alice 1', 'east federation:all alice 1'])
+  stream.close()
+  await waitFor('its end', async () => (await seen('cluster=east')).includes('east federation:all alice 0'))
+  assert.deepEqual(await seen('user=alice'), ['all certificate alice 0', 'east federation:all alice 0'])
+})
+
+test('what is handed over counts as a request of the member among the top talkers, under its names', async () => {
+  const { gateway, connect } = await setUp()
+  const alice = connect('alice')
+  assert.equal((await ask(alice, LOG)).status, 200)
+  assert.equal((await ask(alice, '/api/v1/namespaces/east--default/configmaps/x')).status, 404)
+  const counted = async (query: string): Promise<string> => {
+    const answer = await fetch(`http://127.0.0.1:${gateway.adminPort}/api/v1/top?${query}`)
+    const { rows } = (await answer.json()) as TopReport
+    return rows.map(({ name, requests }) => `${name} ${requests}`).join()
+  }
+  await waitFor('both to be counted', async () => (await counted('by=cluster')).split(',').length === 2)
+  assert.equal(await counted('by=namespace&cluster=east'), 'default 1')
+  assert.equal(await counted('by=namespace&cluster=all'), 'east--default 1')
+})
+
+test('a tap of either cluster shows it, as a request of the member', async () => {
+  const { gateway, connect } = await setUp()
+  const alice = connect('alice')
+  const taps = ['all', 'east'].map(async (cluster) => {
+    const answer = await fetch(`http://127.0.0.1:${gateway.adminPort}/api/v1/tap?cluster=${cluster}&limit=1`)
+    return await answer.text()
+  })
+  let shown: readonly string[] | undefined
+  void Promise.all(taps).then((texts) => {
+    shown = texts
+  })
+  // One of a tap that has begun.
+  await waitFor('the taps to end', async () => {
+    assert.equal((await ask(alice, LOG)).status, 200)
+    return shown !== undefined
+  })
+  for (const text of shown ?? []) {
+    const lines = text.trim().split('\n')
+    const { cluster, namespace, user } = lines.map((line) => JSON.parse(line)).find(({ type }) => type === 'request')
+    assert.deepEqual([cluster, namespace, user], ['east', 'default', 'alice'])
+  }
 })
 
 test('an audit policy decides by the names and the user of the member', async () => {

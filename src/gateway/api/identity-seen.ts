@@ -5,7 +5,10 @@ import type { TokenSession } from './token-session.ts'
 export interface IdentitySeen {
   readonly cluster: string
   readonly user: string
-  /** `certificate`; URL of the issuer that vouches for its tokens; `cluster`: its tokens are reviewed there. */
+  /**
+   * `certificate`; URL of the issuer that vouches for its tokens; `cluster`: its tokens are reviewed there; `federation:NAME`: that cluster has handed its
+   * requests over.
+   */
   readonly by: string
   /** Milliseconds since the epoch: first and latest request. */
   readonly sinceMs: number

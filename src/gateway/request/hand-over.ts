@@ -24,7 +24,9 @@ export function servedInMember(
   // With the sender's credential, so that a member can revoke that, too, and a logout ends the request.
   const requester = authenticated(user, sender.kind, sender.hashes)
   if (isRefusal(requester)) return requester
-  requester.origin = sender.origin
+  const { origin } = sender
+  // Who is logged in at the member is told where each of its users comes from.
+  requester.origin = origin && { ...origin, by: `federation:${decision.cluster.name}` }
   const info = readRequestInfo(record.method, target)
   if ('refused' in info) return info
   exchange.target = target

@@ -250,6 +250,11 @@ function handOver(exchange: Exchange, permit: Permit, to: HandOver): Served {
   if ('refused' in requested) return requested
   describe(exchange.record, requested.info)
   exchange.gw.events.requestStarted(exchange.record)
+  const seen = exchange.gw.identities.see(requested.requester, requested.cluster.name, exchange.nowMs)
+  if (seen !== undefined && exchange.longRunning) {
+    seen.open++
+    exchange.seenInMember = seen
+  }
   return refuseCancelled(exchange) ?? serveCaller(exchange, requested, requested.requester)
 }
 

@@ -99,6 +99,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   body: RequestBody | undefined = undefined
   /** Counts this request among the open ones of its sender; undefined = it does not. */
   seen: IdentityEntry | undefined = undefined
+  /** The same at the member that it was handed over to. */
+  seenInMember: IdentityEntry | undefined = undefined
   /** Called once with the outcome, for a filter that has prepared something. */
   onOutcome: ((outcome: UpstreamOutcome) => void) | undefined = undefined
 
@@ -432,6 +434,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     this.keptAnswers?.end()
     giveShare(this)
     if (this.seen !== undefined) this.seen.open--
+    if (this.seenInMember !== undefined) this.seenInMember.open--
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this
     const endMs = gw.clock.monotonic()
