@@ -5,6 +5,7 @@ import type { JsonObject } from '../kit/api/json/json-object.ts'
 import type { ConnectSubresource, KindSubresource, ObjectWriter } from '../kube/api/resource-kind.ts'
 import { statusError } from '../kube/api/status.ts'
 import { decodeObject } from '../kube/core/objects/strict-decode.ts'
+import { type IncludeObject, includeObjectOf } from '../kube/core/tables/include-object.ts'
 import type { Shown } from './access/redaction.ts'
 import type { FollowRequest } from './follow-stream.ts'
 import { type Negotiated, negotiate, notAcceptable, wantsPretty } from './http/accept.ts'
@@ -14,7 +15,7 @@ import { bodyFormat, decodeSmallBody, unsupportedMediaType } from './http/read-b
 import type { ControlRequest } from './http/read-request.ts'
 import { type ListResult, listDocument, tooLargeRevision } from './list/list.ts'
 import { readListOptions, readWatchOptions, revisionOf } from './list/options.ts'
-import { type IncludeObject, partialListOf, partialOf, tableOf } from './list/tables.ts'
+import { partialListOf, partialOf, tableOf } from './list/tables.ts'
 import { metaOf, metaText } from './objects/object-metadata.ts'
 import { methodNotAllowed, objectForbidden, unclassified } from './objects/registry-errors.ts'
 import { decodeBody, type Incoming, takesTooLong, tooLarge } from './objects/write-object-decode.ts'
@@ -305,9 +306,7 @@ function watchOf({ request, route, show }: ResourceCall, wanted: Negotiated): Wa
 
 /** @throws {StatusError} 400 */
 function includeObject({ query }: ControlRequest): IncludeObject {
-  const include = query.text('includeObject')
-  if (include === '' || include === 'Metadata') return 'Metadata'
-  if (include === 'None' || include === 'Object') return include
-  const message = `Invalid value: ${JSON.stringify(include)}: must be 'Metadata', 'Object', 'None', or empty`
-  throw statusError('BadRequest', `Unable to convert to Table as requested: includeObject: ${message}`)
+  const include = includeObjectOf(query.text('includeObject'))
+  if (typeof include === 'string') return include
+  throw statusError('BadRequest', include.invalid)
 }
