@@ -41,8 +41,8 @@ const BANNED_EVERYWHERE: readonly (readonly [pattern: RegExp, instead: string])[
 /** A comment names the thing: "The port of the listener", not "Of the listener". */
 const FRAGMENT = /(\/\*\*|\/\/) Of /
 
-/** A value of status.gateways[].podProtection.state, which clients may read. */
-const API_VALUE = /\bJudging\b/g
+/** A value of status.gateways[].podProtection.state, which clients may read, and a column of kube-apiserver. */
+const API_VALUE = /\bJudging\b|'Requestor'/g
 
 const ROOT = join(import.meta.dirname, '../..')
 const STRING = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g

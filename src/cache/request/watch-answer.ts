@@ -53,6 +53,8 @@ interface WatchState {
   readonly objects: number
   /** As they are kept. */
   readonly bytes: number
+  /** Bytes of events that are written already, whose memory is the caller's, too. Default: none. */
+  readonly ownBytes?: number
 }
 
 export interface WatchStart {
@@ -198,7 +200,7 @@ class WatchAnswer<Change extends RecentChange> implements AnswerSource, Collecti
       const piece = this.#pieces.next(state.events)
       if (piece !== undefined) return piece
       this.#start.state = undefined
-      this.#permit.exchange.giveMemory(memoryFor(state.objects))
+      this.#permit.exchange.giveMemory(memoryFor(state.objects) + (state.ownBytes ?? 0))
       const mark = bookmarks ? this.#source.endOfState() : undefined
       if (mark !== undefined) return mark
     }

@@ -3,6 +3,7 @@
 
 import { answerForm } from '../../cache/core/bytes/answer-form.ts'
 import { writable } from '../../cache/core/bytes/malformed.ts'
+import { partsOf } from '../../cache/core/bytes/part-reader.ts'
 import { negotiateRead } from '../../cache/core/requests/accept.ts'
 import { isNamespaces } from '../../cache/core/requests/read-request.ts'
 import { deliverList, deliverObject, type Warned } from '../../cache/request/deliver-read.ts'
@@ -32,7 +33,7 @@ import { answerDiscovery } from './discovery.ts'
 import { expiredWatch } from './expired-watch.ts'
 import { handOver } from './hand-over.ts'
 import { continuedAfter, pageOf } from './list-pages.ts'
-import { addedEvents, MembersWatch } from './members-watch.ts'
+import { addedEvent, addedEvents, MembersWatch } from './members-watch.ts'
 import { type Awaited, awaitedBy, reachInMember } from './reach-versions.ts'
 import {
   notFederated,
@@ -45,8 +46,10 @@ import {
   refuseSelector,
   unknownName,
 } from './refusals.ts'
-import { selectObjects } from './select-objects.ts'
+import { isReplaced, selectObjects } from './select-objects.ts'
 import { type MemberObject, ShownObjects } from './shown-objects.ts'
+import { shownTables } from './tables.ts'
+import { writeAhead, writeRows } from './written-ahead.ts'
 
 export interface FederatedReadsDeps {
   readonly kept: CachedCollections
@@ -138,8 +141,8 @@ export class FederatedReadsFilter implements RequestFilter {
     const { info, exchange } = decision
     const { federation } = cluster
     // Indented JSON, as curl gets of a kube-apiserver, is not made here.
-    const head = { accept: withoutTables(headerValue(exchange.list, 'accept') ?? ''), userAgent: '' }
-    const wanted = negotiateRead(read.kind, head, false)
+    const head = { accept: headerValue(exchange.list, 'accept') ?? '', userAgent: '' }
+    const wanted = negotiateRead(read.kind, head, false, true)
     if (wanted?.encoding !== 'json') return refuse('federated-encoding', 'only application/json is served here')
     const collection = this.#deps.collections.of(cluster.name, federation, entry)
     // For a moment, after they have changed.
@@ -173,6 +176,8 @@ export class FederatedReadsFilter implements RequestFilter {
     const json = first?.kept.form === 'sorted' ? 'sorted' : 'declared'
     const form = answerForm(json, wanted)
     if (form === undefined) return refuse('federated-encoding', 'only application/json is served here')
+    const tables = wanted.table && shownTables(exchange, form, json, wanted.table, entry, members, caches)
+    if (tables !== undefined && 'refused' in tables) return tables
     const shown = new ShownObjects(
       {
         epoch: federationEpoch(federation.members),
@@ -182,7 +187,8 @@ export class FederatedReadsFilter implements RequestFilter {
         areNamespaces: resource.isNamespaces,
         json,
         partial: wanted.partial,
-        form,
+        form: tables?.form ?? form,
+        table: tables?.writer,
         list: first?.kept.list ?? { kind: 'List', apiVersion: 'v1' },
       },
       collection,
@@ -224,7 +230,9 @@ export class FederatedReadsFilter implements RequestFilter {
       ...prepared.warnings,
       ...(federation.mode === 'merged' ? duplicates(page.objects) : []),
     ]
-    const pieces = shown.list(selected.versions, page.objects, page)
+    const rows = shown.areTables ? await writeRows(exchange, shown, page.objects) : undefined
+    if (rows !== undefined && 'refused' in rows) return rows
+    const pieces = shown.list(selected.versions, page.objects, page, rows?.parts)
     decision.deliver = deliverList(warned(members), pieces, bytesOf(page.objects), shown.form, COUNTED)
     return undefined
   }
@@ -240,6 +248,12 @@ export class FederatedReadsFilter implements RequestFilter {
       return undefined
     }
     const { initial, versions, before, from } = begin
+    const added = addedEvent(shown, isState ? undefined : before)
+    const written = shown.areTables ? await writeAhead(decision.exchange, initial, added) : undefined
+    if (written !== undefined && 'refused' in written) return written
+    // While they were written.
+    if (written !== undefined && isReplaced(collection, members))
+      return refuse('member-unavailable', 'a member was read again meanwhile')
     const start: WatchStart = {
       streamType: shown.form.streamType,
       warned: warned(members),
@@ -248,7 +262,8 @@ export class FederatedReadsFilter implements RequestFilter {
           ? {
               objects: initial.length,
               bytes: bytesOf(initial),
-              events: addedEvents(shown, initial, isState ? undefined : before),
+              events: partsOf(written?.parts.values() ?? addedEvents(initial, added)),
+              ownBytes: written?.bytes ?? 0,
             }
           : undefined,
       from,
@@ -317,13 +332,6 @@ function isFederated(cluster: CompiledCluster): cluster is FederatedCluster {
 
 /** What its requests are counted by is the code of their answers. */
 const COUNTED = (): void => undefined
-
-/** kubectl prefers a Table, and takes objects as well. */
-function withoutTables(accept: string): string {
-  const others = accept.split(',').filter((clause) => !clause.includes('as=Table'))
-  // One that takes nothing else is refused.
-  return others.length === 0 ? accept : others.join(',')
-}
 
 function resourceOf(
   { info }: Decision,

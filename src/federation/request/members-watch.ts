@@ -2,7 +2,6 @@
 // which the client goes on, at any replica.
 
 import { objectAtVersion } from '../../cache/core/bytes/object-at-version.ts'
-import { type PartReader, partsOf } from '../../cache/core/bytes/part-reader.ts'
 import type { Selects } from '../../cache/request/selection.ts'
 import type { WatchSource } from '../../cache/request/watch-answer.ts'
 import { compareSlots } from '../core/vectors.ts'
@@ -55,8 +54,8 @@ export class MembersWatch implements WatchSource<MergedChange> {
     this.#versions = versions.values
     if (told === undefined) return undefined
     const write = (): Buffer => Buffer.concat(eventParts(shown, merged, told, versions.values))
-    // As all who know as much are sent it.
-    if (!versions.isSecond) return write()
+    // As all who know as much are sent it, except that the first of a watch of Tables has the columns.
+    if (!versions.isSecond || shown.areTables) return write()
     return this.watched.history.made(merged, () => merged.event(`${shown.name} ${told}`, write))
   }
 
@@ -70,26 +69,24 @@ export class MembersWatch implements WatchSource<MergedChange> {
   }
 }
 
-/** @param before what the client knows before: each object moves it on. undefined = they are the state of one moment */
-export function addedEvents(
-  shown: ShownObjects,
-  objects: readonly MemberObject[],
-  before: Versions | undefined,
-): PartReader {
-  return partsOf(added(shown, objects, before))
-}
-
-function* added(
-  shown: ShownObjects,
-  objects: readonly MemberObject[],
-  before: Versions | undefined,
-): Generator<Buffer, undefined> {
+/**
+ * How the event of each object is written with which a watch begins.
+ * @param before what the client knows before: each object moves it on. undefined = they are the state of one moment
+ */
+export function addedEvent(shown: ShownObjects, before: Versions | undefined): (one: MemberObject) => Buffer {
   const versions = before && [...before]
-  for (const one of objects) {
+  return (one) => {
     if (versions !== undefined) versions[one.slot] = one.object.facts.resourceVersion
     // One part, so that pieces end between two events.
-    yield Buffer.concat(shown.event('ADDED', shown.stamped(one, versions)))
+    return Buffer.concat(shown.event('ADDED', shown.stamped(one, versions)))
   }
+}
+
+export function* addedEvents(
+  objects: readonly MemberObject[],
+  write: (one: MemberObject) => Buffer,
+): Generator<Buffer, undefined> {
+  for (const one of objects) yield write(one)
 }
 
 const NONE: Selects = () => false

@@ -65,10 +65,18 @@ export async function selectObjects(
   const { found, left } = await scanParts(exchange, parts, most, () => {
     for (const { kept } of members) kept.lend()
   })
-  const isGone = members.some(({ slot, kept }) => kept.isGone || collection.member(slot) !== kept)
+  const isGone = isReplaced(collection, members)
   const objects = isGone ? [] : parts.flatMap(({ slot }, of) => (found[of] ?? []).map((object) => ({ slot, object })))
   exchange.giveMemory(memoryFor(most - objects.length))
   return isGone ? 'gone' : { objects, left, versions }
+}
+
+/** What is kept of a member is another collection now: indexes of the history mean nothing any more. */
+export function isReplaced(
+  collection: FederatedCollection,
+  members: readonly Pick<AskedMember, 'slot' | 'kept'>[],
+): boolean {
+  return members.some(({ slot, kept }) => kept.isGone || collection.member(slot) !== kept)
 }
 
 /** A change that is looked at is charged as so many bytes that are sent. */

@@ -23,6 +23,7 @@ import { partsOf } from '../../cache/core/bytes/part-reader.ts'
 import type { CachedObject } from '../../cache/state/cached-object.ts'
 import type { NameMode } from '../../gateway/core/federation/names.ts'
 import { stampObject } from '../core/objects.ts'
+import type { TableWriter } from '../core/tables/table-writer.ts'
 import { encodeVector, type VersionVector } from '../core/vectors.ts'
 import type { FederatedCollection, Versions } from '../state/federated-collection.ts'
 
@@ -45,6 +46,8 @@ interface ShownAs {
   /** Metadata and nothing else. */
   readonly partial: boolean
   readonly form: AnswerForm
+  /** undefined = it is not shown in Tables. */
+  readonly table: TableWriter | undefined
   /** Type of the list: PodList, v1. */
   readonly list: TypeMeta
 }
@@ -70,6 +73,11 @@ export class ShownObjects {
 
   get form(): AnswerForm {
     return this.#as.form
+  }
+
+  /** Their cells say how old something is at the moment. */
+  get areTables(): boolean {
+    return this.#as.table !== undefined
   }
 
   isVisible(slot: number): boolean {
@@ -108,19 +116,28 @@ export class ShownObjects {
     return { content: shown.json, facts: shown.facts }
   }
 
-  list(versions: Versions, objects: readonly MemberObject[], end: ListEnd): ListPieces {
+  /** @param rows of Tables. Default: the items are written when they are sent */
+  list(versions: Versions, objects: readonly MemberObject[], end: ListEnd, rows?: readonly Buffer[]): ListPieces {
     const { empty, first, next, last } = this.#frame(this.version(versions), end)
     const itemOf = (one: MemberObject): Buffer => this.#item(this.stamped(one))
     function* written(): Generator<Buffer, undefined> {
       let before = first
-      for (const one of objects) {
+      for (const [index, one] of objects.entries()) {
         yield before
-        yield itemOf(one)
+        yield rows?.[index] ?? itemOf(one)
         before = next
       }
       yield objects.length === 0 ? empty : last
     }
-    return { length: undefined, ownBytes: 0, parts: () => partsOf(written()) }
+    const between = next.length * Math.max(0, objects.length - 1)
+    const length = rows && (rows.length === 0 ? empty.length : first.length + between + last.length + bytesOfAll(rows))
+    return { length, ownBytes: 0, parts: () => partsOf(written()) }
+  }
+
+  row(one: MemberObject, nowMs: number): Buffer {
+    const { table } = this.#as
+    if (table === undefined) throw new Error('it is not shown in Tables')
+    return table.row(this.stamped(one), nowMs)
   }
 
   bookmark(versions: Versions, endsInitialEvents: boolean): Buffer {
@@ -129,7 +146,13 @@ export class ShownObjects {
       : { ...this.#as.list, kind: this.#as.list.kind.replace(/List$/, '') }
     const annotations = endsInitialEvents ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {}
     const metadata = { resourceVersion: this.version(versions), ...annotations }
-    return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object: { kind, apiVersion, metadata } })}\n`)
+    const object = { kind, apiVersion, metadata }
+    if (!this.areTables) return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`)
+    // kube-apiserver makes a row of it, as of any object.
+    const content = Buffer.from(JSON.stringify(object))
+    const end = content.length - 1
+    const start = end - Buffer.byteLength(JSON.stringify(metadata))
+    return Buffer.concat(this.form.event('BOOKMARK', { content, facts: { metadata: { start, end } } }))
   }
 
   event(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: EventObject): readonly Buffer[] {
@@ -145,12 +168,14 @@ export class ShownObjects {
 
   /** The same for all forms: the order of keys says nothing. */
   #frame(resourceVersion: string, end: ListEnd): ListFrame {
-    const { kind, apiVersion } = this.#as.partial ? PARTIAL_LIST : this.#as.list
+    const { partial, table } = this.#as
+    const { kind, apiVersion } = partial ? PARTIAL_LIST : this.#as.list
     const metadata = {
       resourceVersion,
       ...(end.continue !== '' && { continue: end.continue }),
       ...(end.remaining !== undefined && { remainingItemCount: end.remaining }),
     }
+    if (table !== undefined) return table.frame(metadata)
     const head = `${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`
     return {
       empty: Buffer.from(`${head}]}\n`),
@@ -163,3 +188,7 @@ export class ShownObjects {
 
 /** In front of an item without its kind and apiVersion. */
 const OPEN = Buffer.from('{')
+
+function bytesOfAll(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
+}

@@ -98,7 +98,8 @@ export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): 
 export async function followFederationGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
   const { next, until, open, end } = await section(guide, ['Clusters read as one', 'Without kubectl'], kubeconfig, home)
   await next('kubectl --context all get deployments -A', 0, /prod--shop +checkout .*staging--shop +checkout/s)
-  const before = await next('kubectl --context all get pods -A', 0, /prod--shop +web-.*staging--shop +web-/s)
+  const columns = /NAMESPACE +NAME +READY +STATUS +RESTARTS +AGE +CLUSTER\n.*prod--shop +web-.*staging--shop +web-/s
+  const before = await next('kubectl --context all get pods -A', 0, columns)
   const watch = open('kubectl --context all get pods -A -w')
   const added = (cluster: string): RegExp => new RegExp(`^ADDED +${cluster}--shop +checkout-\\S+`, 'gm')
   const pods = (text: string): number => text.match(/^(?:prod|staging)--/gm)?.length ?? 0

@@ -63,6 +63,8 @@ export interface AskedForm {
   readonly encoding: WireEncoding
   /** PartialObjectMetadata, or the list of that: metadata and nothing else. */
   readonly partial: boolean
+  /** apiVersion of the Table that it is to be. Default: of none. */
+  readonly table?: 'meta.k8s.io/v1' | 'meta.k8s.io/v1beta1'
 }
 
 export interface ListPieces {

@@ -96,3 +96,26 @@ test('metadata alone: of one object or of a list, in both encodings, of custom r
     assert.deepEqual(negotiateRead(kind, { accept, userAgent: '' }, true), expected, `${kind} ${accept}`)
   assert.deepEqual(negotiateRead('list', { accept: as(PROTOBUF, list), userAgent: '' }, false), protobuf)
 })
+
+test('Tables: in JSON, where they are written here', () => {
+  const v1 = 'application/json;as=Table;g=meta.k8s.io;v=v1'
+  const beta = 'application/json;as=Table;g=meta.k8s.io;v=v1beta1'
+  const whole = { encoding: 'json', partial: false }
+  const table = (version: string): object => ({ ...whole, table: `meta.k8s.io/${version}` })
+  const rows: readonly (readonly [accept: string, expected: object | undefined])[] = [
+    // As kubectl asks.
+    [`${v1},${beta},application/json`, table('v1')],
+    [`${beta},application/json`, table('v1beta1')],
+    [`${v1};q=0.5,application/json`, whole],
+    [`application/json,${v1}`, whole],
+    [`${v1};stream=watch`, table('v1')],
+    ['application/json;as=Table;g=meta.k8s.io;v=v2,application/json', whole],
+    ['application/yaml;as=Table;g=meta.k8s.io;v=v1,application/json', undefined],
+    [`${PROTOBUF};as=Table;g=meta.k8s.io;v=v1,application/json`, whole],
+    [`${v1};pretty=1`, undefined],
+  ]
+  for (const [accept, expected] of rows)
+    for (const kind of ['get', 'list', 'watch'] as const)
+      assert.deepEqual(negotiateRead(kind, { accept, userAgent: '' }, false, true), expected, accept)
+  assert.equal(negotiateRead('list', { accept: `${v1},application/json`, userAgent: '' }, false), undefined)
+})

@@ -32,14 +32,17 @@ const PRETTY_AGENTS = ['curl', 'Wget', 'Mozilla/5.0']
 
 /**
  * @param hasProtobuf whether the resource has it: custom resources have none but of their metadata
+ * @param hasTables whether Tables are written here
  * @returns undefined = to be forwarded
  */
 export function negotiateRead(
   kind: ReadRequest['kind'],
   { accept, userAgent }: NegotiationHead,
   hasProtobuf: boolean,
+  hasTables = false,
 ): AskedForm | undefined {
   const found = accept === '' ? WHOLE_JSON : negotiated(kind, accept, hasProtobuf)
+  if (found?.table !== undefined && !hasTables) return undefined
   return found?.encoding === 'json' && PRETTY_AGENTS.some((agent) => userAgent.startsWith(agent)) ? undefined : found
 }
 
@@ -76,7 +79,10 @@ function outcomeOf(
   const conversion = conversionOf(kind, offered, parameters)
   if (conversion === 'next' || conversion === 'forwarded') return conversion
   const partial = conversion === 'partial'
-  if (offered === 'json') return parameters.get('pretty') === '1' ? 'forwarded' : { encoding: 'json', partial }
+  if (offered === 'json' && parameters.get('pretty') === '1') return 'forwarded'
+  if (conversion === 'table')
+    return { ...WHOLE_JSON, table: parameters.get('v') === 'v1' ? 'meta.k8s.io/v1' : 'meta.k8s.io/v1beta1' }
+  if (offered === 'json') return { encoding: 'json', partial }
   if (offered === PROTOBUF) return hasProtobuf || partial ? { encoding: 'protobuf', partial } : 'next'
   return 'forwarded'
 }
@@ -86,12 +92,12 @@ function conversionOf(
   kind: ReadRequest['kind'],
   offered: (typeof SUBTYPES)[number],
   parameters: ReadonlyMap<string, string>,
-): 'none' | 'partial' | 'next' | 'forwarded' {
+): 'none' | 'partial' | 'table' | 'next' | 'forwarded' {
   if (!parameters.has('as') && !parameters.has('g') && !parameters.has('v')) return 'none'
   const version = parameters.get('v')
   if (parameters.get('g') !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) return 'next'
   const as = parameters.get('as')
-  if (as === 'Table') return offered === 'json' || offered === 'yaml' ? 'forwarded' : 'next'
+  if (as === 'Table') return offered === 'json' ? 'table' : offered === 'yaml' ? 'forwarded' : 'next'
   if (as !== PARTIAL.kind && as !== PARTIAL_LIST.kind) return 'next'
   // The list for one object, or the object for a list, is refused.
   return version === 'v1' && as === (kind === 'list' ? PARTIAL_LIST : PARTIAL).kind ? 'partial' : 'forwarded'
