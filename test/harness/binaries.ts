@@ -38,6 +38,8 @@ const PROGRAMS = {
 const RARE_PROGRAMS = {
   conformance: { module: 'conformance', package: './', seconds: 100 },
   versitygw: { module: 'versitygw', package: 'github.com/versity/versitygw/cmd/versitygw', seconds: 75 },
+  krew: { module: 'krew', package: 'sigs.k8s.io/krew/cmd/krew', seconds: 20 },
+  'validate-krew-manifest': { module: 'krew', package: 'sigs.k8s.io/krew/cmd/validate-krew-manifest', seconds: 1 },
 } as const
 
 type RareName = keyof typeof RARE_PROGRAMS
