@@ -16,7 +16,7 @@ import {
   type TokenIssuers,
   type TokenOptions,
 } from '../harness/servers/token-issuers.ts'
-import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { reply, replyReview, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const PATH = '/clusters/-/backchannel-logout'
@@ -53,11 +53,18 @@ beforeEach(() => {
   stub.seen.length = 0
 })
 
-function object(name: string, issuer: string, backchannelLogout: boolean, audience = TEST_AUDIENCE): UpstreamCluster {
+function object(
+  name: string,
+  issuer: string,
+  backchannelLogout: boolean,
+  audience = TEST_AUDIENCE,
+  claimValidationRules: readonly { readonly claim: string; readonly requiredValue: string }[] = [],
+): UpstreamCluster {
   const jwt = [
     {
       issuer: { url: issuers.url(issuer), certificateAuthority: issuers.ca, audiences: [audience] },
       claimMappings: { username: { claim: 'sub', prefix: 'oidc:' } },
+      claimValidationRules,
       backchannelLogout,
     },
   ]
@@ -70,6 +77,8 @@ function objects(): UpstreamCluster[] {
     object('too', 'good', true, 'second'),
     object('silent', 'good', false),
     object('elsewhere', 'other', true),
+    // Its entry accepts no token, as when it has no keys.
+    object('strict', 'good', true, TEST_AUDIENCE, [{ claim: 'hd', requiredValue: 'example.com' }]),
     federated(object('all', 'good', true)),
   ]
 }
@@ -166,6 +175,24 @@ test('a log that a federated cluster has handed over ends with the session there
   await told({ sub, sid: 's1' })
   await waitFor('its end', () => stream.closed)
   assert.equal((await h2Request(connect(), head)).status, 401)
+})
+
+test('a token that only the cluster accepts, by its TokenReview, is refused and its watches end, too', async () => {
+  const sub = newUser()
+  const reviewed = ['s1', 's2'].map((sid) => issuers.token('good', { sub, sid }))
+  stub.reviews.length = 0
+  stub.answerToken = (review) => replyReview(review, { authenticated: true, user: { username: sub } })
+  try {
+    const watches = await Promise.all(reviewed.map((token) => watch('strict', token)))
+    const ended = h2Response(watches[0] as ClientHttp2Stream)
+    await told({ sub, sid: 's1' })
+    assert.equal((await ended).resetCode, 0)
+    assert.equal(watches[1]?.closed, false)
+    assert.deepEqual(await Promise.all(reviewed.map((token) => ask('strict', token))), [401, 200])
+    assert.deepEqual(new Set(stub.reviews.map(({ spec }) => spec['token'])), new Set(reviewed))
+  } finally {
+    stub.answerToken = undefined
+  }
 })
 
 test('without a session: all of the user until then, and none after it', async () => {

@@ -12,6 +12,7 @@ import type { CompiledCluster, CompiledIssuer, CompiledRevocation } from '../cor
 import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/cluster/revocation.ts'
 import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../io/reviews/credential-hashes.ts'
+import { sessionOfReviewed } from '../io/reviews/issuer-tokens.ts'
 import type { TokenQuery, TokenReviewResult } from '../io/reviews/token-review.ts'
 import { KnownSecret } from '../io/secrets/known-secret.ts'
 import type { LiveCluster } from '../state/clusters.ts'
@@ -185,7 +186,7 @@ function fromVerdict(
 ): Authenticated | Refusal {
   switch (verdict.kind) {
     case 'authenticated': {
-      const identity = identityOf(gw, verdict, token)
+      const identity = identityOf(gw, verdict, token, live.compiled.authentication.issuers)
       if (authorization !== undefined && !isRefusal(identity)) {
         const { untilMs } = verdict
         remember(peer, {
@@ -216,15 +217,21 @@ function identityOf(
   gw: Exchange['gw'],
   verdict: TokenReviewResult & { readonly kind: 'authenticated' },
   token: string,
+  issuers: readonly CompiledIssuer[],
 ): Authenticated | Refusal {
   const known = identities.get(verdict)
   if (known !== undefined) return known
   const hashes = tokenHashes(token)
   if (hashes[0] !== undefined) gw.failures?.acceptedToken(hashes[0])
-  const origin = verdict.origin ?? BY_CLUSTER
+  const origin = verdict.origin ?? reviewedByCluster(token, issuers)
   const fresh = from(authenticated(withAuthenticatedGroup(verdict.user), 'token', hashes), origin)
   identities.set(verdict, fresh)
   return fresh
+}
+
+function reviewedByCluster(token: string, issuers: readonly CompiledIssuer[]): CredentialOrigin {
+  const session = sessionOfReviewed(token, issuers)
+  return session === undefined ? BY_CLUSTER : { ...BY_CLUSTER, session }
 }
 
 /** One per cluster, because an identity goes upstream together with the gateway's own credential there. */

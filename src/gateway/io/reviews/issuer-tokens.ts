@@ -214,6 +214,18 @@ export function endableSession({ claims }: Jwt, issuer: CompiledIssuer): TokenSe
   return issuer.endsSessions ? sessionOf(claims, issuer.rules.audiences, sourceOf(issuer)) : undefined
 }
 
+/**
+ * The session of a token that the cluster has accepted by its TokenReview: it vouches for the very bytes that are read here, and an issuer of its entries
+ * that tells of logouts may end it. undefined = no logout does.
+ */
+export function sessionOfReviewed(token: string, issuers: readonly CompiledIssuer[]): TokenSession | undefined {
+  if (!issuers.some(({ endsSessions }) => endsSessions)) return undefined
+  const jwt = readIdToken(token)
+  const issuer = jwt && issuers.find(({ rules }) => rules.issuer === issuerOf(jwt))
+  const session = issuer && endableSession(jwt, issuer)
+  return session === undefined || 'refused' in session ? undefined : session
+}
+
 const sources = new WeakMap<CompiledIssuer, string>()
 
 /** As TokenSession.source. */
