@@ -35,6 +35,8 @@ const reviewed = (cell: string, status: string): string =>
 const skew = (cell: string, bound: string): string =>
   `portcullis_cell_clock_skew_seconds{cell="${cell}",bound="${bound}"}`
 const hash = (job: string, instance: string): string => `portcullis_config_hash{job="${job}",instance="${instance}"}`
+const keyReads = (issuer: string, result: string): string =>
+  `portcullis_issuer_key_fetches_total{instance="i",issuer="${issuer}",result="${result}"}`
 const lookUps = (server: string, result: string): string =>
   `portcullis_server_lookups_total{cluster="l",server="${server}",result="${result}"}`
 
@@ -252,6 +254,15 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     fires: { 'portcullis_control_oidc_keys_success_timestamp_seconds{instance="i"}': OFF },
     as: { instance: 'i' },
     silent: { 'portcullis_control_oidc_keys_success_timestamp_seconds{instance="i"}': grows(60) },
+  },
+  PortcullisIssuerAway: {
+    fires: { [keyReads('https://away', 'error')]: grows(12), [keyReads('https://away', 'success')]: is(1) },
+    as: { instance: 'i', issuer: 'https://away' },
+    // It was away for a moment.
+    silent: {
+      [keyReads('https://back', 'error')]: `0x${MINUTES - 10} 4x10`,
+      [keyReads('https://back', 'success')]: `0+1x${MINUTES}`,
+    },
   },
   PortcullisEndpointDown: {
     fires: { [healthy('half', 'https://1')]: OFF, [healthy('half', 'https://2')]: ON },

@@ -262,10 +262,17 @@ function edgeObject(edge: StubUpstream, second: StubUpstream): JsonObject {
       { flowControlSchemaName: 'shared', rules: everything },
     ],
     listGuard: { shadow: true },
+    authentication: { jwt: [AWAY] },
     degrade: { mode: 'Off', exempt: [{ ...rule('endpoints'), resourceNames: ['reserved'] }] },
     servers: [{ endpoint: edge.url.replace('127.0.0.1', 'localhost'), resolve: true }, { endpoint: second.url }],
   } as unknown as UpstreamClusterSpec
   return clusterObject([edge], { name: EDGE, clientCA, spec }) as unknown as JsonObject
+}
+
+/** An issuer that is away. */
+const AWAY = {
+  issuer: { url: 'https://127.0.0.1:9', audiences: ['kubernetes'] },
+  claimMappings: { username: { claim: 'sub', prefix: 'oidc:' } },
 }
 
 const FURTHER_OBJECTS: readonly JsonObject[] = [

@@ -247,6 +247,7 @@ const ALREADY: readonly string[] = [
   'PortcullisAutoscalerUnhealthy',
   'PortcullisCertificateExpiresSoon',
   'PortcullisDeletionsRefused',
+  'PortcullisIssuerAway',
   'PortcullisLimitRefuses',
   'PortcullisOidcKeysStale',
   'PortcullisReplicasDisagree',

@@ -10,7 +10,6 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   last_good_file_bytes: 'its size does not matter while it can be written',
   control_oidc_tokens_total: 'logins at the API server of the objects: for debugging them',
   id_tokens_total: 'why a token is not accepted: for debugging a login',
-  'issuer_key(s|_fetches_total)': 'condition IssuersReachable says which issuer, and why',
   'autoscaler_(last_updated_timestamp_seconds|status_unreadable_total)': 'autoscaler_healthy is 0 for both',
   'scale_up_guard_.*': 'for one cluster at a time, in the status of the guard: kubectl get scaleupguard',
   'access_grant(s|_changes_total)': 'who has access is in portcullis access list, and each use in the audit log',
@@ -38,8 +37,6 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
 /** The busy gateway has none of it: more replicas with CRDs, a webhook, an API server that is away. Name -> its labels. */
 export const NOT_MADE_HERE: Readonly<Record<string, readonly string[]>> = {
   id_tokens_total: ['cluster', 'result'],
-  issuer_keys: ['issuer'],
-  issuer_key_fetches_total: ['issuer', 'result'],
   leader: ['cluster_class', 'elector_name', 'identity'],
   generator_action: ['group', 'version', 'resource', 'action'],
   aggregator_next_event_pool_current_size: ['cell'],
