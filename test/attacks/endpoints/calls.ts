@@ -17,7 +17,7 @@ export interface Provocation {
   readonly path: string
   readonly body?: object
   readonly contentType?: string
-  /** Further header fields. NUMBER in them is another number each time. */
+  /** Further header fields. NUMBER in them is another number each time, and TOKEN an ID token of the endpoint that is valid but for its key. */
   readonly fields?: Readonly<Record<string, string>>
   /** Default: a client certificate. */
   readonly anonymous?: boolean
@@ -29,6 +29,8 @@ export interface CallKind {
   readonly name: string
   /** The rest of its cluster's spec, without servers and credentials. */
   readonly spec?: Partial<UpstreamClusterSpec>
+  /** The endpoint is also the OpenID provider of its cluster's users. */
+  readonly issuer?: true
   /** An object that makes the gateway ask, by the path of its collection. */
   object?(cluster: string): readonly [collection: string, object: object]
   /** Not to a cluster, but to the OpenID provider of the control plane: in these kinds of answers only, since it is asked every five seconds. */
@@ -45,6 +47,13 @@ const CACHE = { cache: [{ version: 'v1', resource: 'services' }] }
 const EXEC = `${PODS}/web-1/exec`
 const WEB = '/apis/apps/v1/namespaces/default/deployments/web'
 const MERGE_PATCH = 'application/merge-patch+json'
+/** Waits for the keys of the token's issuer. */
+const WITH_ID_TOKEN: Provocation = {
+  method: 'GET',
+  path: PODS,
+  anonymous: true,
+  fields: { authorization: 'Bearer TOKEN' },
+}
 const NO_DISRUPTION = { degrade: { mode: 'NoDisruption', reason: 'a test' } } as const
 const TAINT: Provocation = {
   method: 'PATCH',
@@ -79,6 +88,7 @@ const SCALE_DOWN_POLICY = (cluster: string): readonly [string, object] => [
   },
 ]
 
+export const ISSUER_AUDIENCE = 'kubernetes'
 export const DISCOVERY = '/.well-known/openid-configuration'
 export const KEYS = '/keys'
 
@@ -113,6 +123,8 @@ export const CALLS: readonly CallKind[] = [
     provider: ['deep', '2-mib-of-empty-objects', 'http1-head-without-end'],
     is: ({ path }) => path === KEYS,
   },
+  { name: 'issuer-discovery', issuer: true, is: ({ path }) => path === DISCOVERY, provocation: WITH_ID_TOKEN },
+  { name: 'issuer-keys', issuer: true, is: ({ path }) => path === KEYS, provocation: WITH_ID_TOKEN },
   {
     name: 'token-review',
     is: ({ path }) => path.endsWith('/tokenreviews'),

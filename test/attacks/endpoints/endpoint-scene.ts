@@ -9,7 +9,7 @@ import { UC_PATH } from '../../harness/gateways/embedded.ts'
 import { ALLOW_ALL, base64 } from '../../harness/objects/objects.ts'
 import { type Scene, startScene } from '../scene.ts'
 import { stallsOf } from '../stalls.ts'
-import { callsIn } from './calls.ts'
+import { type CallKind, callsIn, ISSUER_AUDIENCE } from './calls.ts'
 import { HostileEndpoints } from './hostile-endpoints.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -82,9 +82,10 @@ export async function startEndpointScene(memoryLimit: string): Promise<EndpointS
       writeFileSync(`/proc/${embedded.gateway.pid}/clear_refs`, '5')
       await endpoints.attack(answer, clusters, embedded.gateway.port)
       try {
-        for (const { name, spec, object } of calls) {
+        for (const call of calls) {
+          const { name, object } = call
           const cluster = clusters[name] ?? ''
-          await create(UC_PATH, clusterOf(endpoints, cluster, name, spec), cluster)
+          await create(UC_PATH, clusterOf(endpoints, cluster, call), cluster)
           if (object !== undefined) await create(...object(cluster), cluster)
         }
         await what(() => endpoints.answered())
@@ -102,7 +103,15 @@ export async function startEndpointScene(memoryLimit: string): Promise<EndpointS
   }
 }
 
-function clusterOf({ ports, ca }: HostileEndpoints, name: string, call: string, spec: object = {}): object {
+function clusterOf({ ports, ca }: HostileEndpoints, name: string, { name: call, spec, issuer }: CallKind): object {
+  const jwt = {
+    issuer: {
+      url: `https://localhost:${ports[call]}`,
+      certificateAuthority: ca.certPem,
+      audiences: [ISSUER_AUDIENCE],
+    },
+    claimMappings: { username: { claim: 'sub', prefix: '' } },
+  }
   return {
     apiVersion: 'proxy.kubegateway.io/v1alpha1',
     kind: 'UpstreamCluster',
@@ -114,6 +123,7 @@ function clusterOf({ ports, ca }: HostileEndpoints, name: string, call: string, 
       secureServing: { clientCAData: base64(ca.certPem) },
       healthCheck: { intervalSeconds: 1, timeoutSeconds: 1 },
       dispatchPolicies: [ALLOW_ALL],
+      ...(issuer && { authentication: { jwt: [jwt] } }),
       ...spec,
     },
   }

@@ -9,9 +9,10 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
+import { encodePart } from '../../../src/pki/io/jwt.ts'
 import { h2Connect, h2Open } from '../../harness/clients/h2-client.ts'
 import { ANSWERS, type Answering, type AnswerKind } from './answers.ts'
-import { type Asked, CALLS, type CallKind, callsIn, type Provocation } from './calls.ts'
+import { type Asked, CALLS, type CallKind, callsIn, ISSUER_AUDIENCE, type Provocation } from './calls.ts'
 import type { EndpointCommand, EndpointReport } from './endpoint-messages.ts'
 import { type EndpointServer, startEndpointServer } from './endpoint-server.ts'
 import { honest } from './honest.ts'
@@ -46,7 +47,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       const cluster = command.clusters[call.name]
       if (cluster === undefined || call.provocation === undefined) continue
       const begin = call.provocation.upgrade ? provokeUpgrades : provoke
-      void begin(call.provocation, cluster, command, attack.signal).catch(() => undefined)
+      void begin(call, call.provocation, cluster, command, attack.signal).catch(() => undefined)
     }
     say({ began: true })
   } else if ('count' in command) say({ answered: Object.fromEntries(answered) })
@@ -83,13 +84,19 @@ async function respond(
   response.on('error', () => undefined)
   await new Promise((resolve) => request.on('end', resolve))
   const body = Buffer.concat(chunks).toString()
-  const answering = answeringOf(asked, body, response, socket)
+  const answering = answeringOf(call, asked, body, response, socket)
   if (answer === undefined || !callsIn(answer.name).includes(call) || !call.is(asked)) return answering.honest()
   answered.set(call.name, (answered.get(call.name) ?? 0) + 1)
   await answer.answer(answering)
 }
 
-function answeringOf(asked: Asked, body: string, response: Http2ServerResponse, socket: TLSSocket): Answering {
+function answeringOf(
+  call: CallKind,
+  asked: Asked,
+  body: string,
+  response: Http2ServerResponse,
+  socket: TLSSocket,
+): Answering {
   const { signal } = attack
   // Absent over HTTP/1.1.
   const stream: Http2ServerResponse['stream'] | undefined = response.stream
@@ -116,7 +123,7 @@ function answeringOf(asked: Asked, body: string, response: Http2ServerResponse, 
       return !socket.destroyed && !isOver()
     },
     honest() {
-      const { status, text, open } = honest(asked, body, ports)
+      const { status, text, open } = honest(asked, body, providerOf(call))
       response.writeHead(status, { 'content-type': 'application/json', 'audit-id': 'honest' })
       if (open) response.write(text)
       else response.end(text)
@@ -127,8 +134,25 @@ function answeringOf(asked: Asked, body: string, response: Http2ServerResponse, 
   }
 }
 
+function providerOf({ name }: CallKind): { issuer: string; keys: string } {
+  const issuer = originOf(name)
+  return { issuer, keys: name === 'oidc-discovery' ? originOf('oidc-keys') : issuer }
+}
+
+function originOf(call: string): string {
+  return `https://localhost:${ports[call]}`
+}
+
+/** Valid but for its signature, which is of a key that the gateway does not know. */
+function idTokenOf(call: string): string {
+  const seconds = Math.floor(Date.now() / 1000)
+  const claims = { iss: originOf(call), aud: ISSUER_AUDIENCE, sub: `user-${number}`, iat: seconds, exp: seconds + 600 }
+  return `${encodePart({ alg: 'ES256', kid: 'unknown' })}.${encodePart(claims)}.${'A'.repeat(86)}`
+}
+
 /** As `provoke`, with a connection for each. */
 async function provokeUpgrades(
+  _call: CallKind,
   { method, path }: Provocation,
   cluster: string,
   { gateway, certificate }: Extract<EndpointCommand, { attack: string }>,
@@ -173,6 +197,7 @@ function takeSome(from: Readable, destroy: () => void): void {
 
 /** One request after the other, until told to stop. Connects again, since its cluster may not exist yet. */
 async function provoke(
+  call: CallKind,
   provocation: Provocation,
   cluster: string,
   { gateway, certificate }: Extract<EndpointCommand, { attack: string }>,
@@ -184,17 +209,22 @@ async function provoke(
   signal.addEventListener('abort', () => session.destroy())
   while (!signal.aborted) {
     if (session.closed || session.destroyed) session = connect()
-    await requestOnce(session, cluster, provocation)
+    await requestOnce(call, session, cluster, provocation)
     await pause(BETWEEN_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 
-async function requestOnce(session: ClientHttp2Session, cluster: string, provocation: Provocation): Promise<void> {
+async function requestOnce(
+  call: CallKind,
+  session: ClientHttp2Session,
+  cluster: string,
+  provocation: Provocation,
+): Promise<void> {
   const { method, path, body, contentType = 'application/json', fields = {} } = provocation
   number++
   const own = Object.entries(fields).flat()
   const head = [':method', method, ':path', path, ':authority', cluster, ...own].map((text) =>
-    text.replace('NUMBER', String(number)),
+    text.replace('NUMBER', String(number)).replace('TOKEN', () => idTokenOf(call.name)),
   )
   if (body !== undefined) head.push('content-type', contentType)
   const stream = h2Open(session, head, { endStream: body === undefined })

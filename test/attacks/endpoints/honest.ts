@@ -32,15 +32,13 @@ const NODE = {
   status: {},
 }
 
-/** @param ports of the endpoints, by kind of call */
+/** @param provider what the endpoint is as an OpenID provider, and where its keys are */
 export function honest(
   { method, path, query }: Asked,
   body: string,
-  ports: Readonly<Record<string, number>>,
+  provider: { readonly issuer: string; readonly keys: string },
 ): HonestAnswer {
-  const provider = (kind: string): string => `https://localhost:${ports[kind]}`
-  if (path === DISCOVERY)
-    return json(200, { issuer: provider('oidc-discovery'), jwks_uri: `${provider('oidc-keys')}${KEYS}` })
+  if (path === DISCOVERY) return json(200, { issuer: provider.issuer, jwks_uri: `${provider.keys}${KEYS}` })
   // Without any, the gateway asks again soon.
   if (path === KEYS) return json(200, { keys: [] })
   if (path === '/readyz') return { status: 200, text: 'ok', open: false }
