@@ -22,7 +22,6 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   webhook_http_error: 'calls by strangers; the log has their address',
   'cache_(objects|watchers|upstream_watches)':
     'for looking closer at the read cache: its reads, bytes and age are shown',
-  session_recording_uploads_total: 'PortcullisRecordingsNotUploaded looks at how long they wait',
   session_recording_dir_bytes: 'PortcullisSessionsNotRecorded says when it is too much',
   healthck_failure: 'who asks for health is told which check fails',
   upstream_connections_ended_by_requests_total: 'the log says whose requests, each time',
