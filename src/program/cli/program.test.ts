@@ -24,7 +24,7 @@ async function run(...argv: string[]): Promise<{ readonly code: number; readonly
 }
 
 const flagsIn = (text: string): Set<string> =>
-  new Set([...text.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag = '']) => flag))
+  new Set([...text.matchAll(/^ {2}(--[a-z0-9-]+)/gm)].map(([, flag = '']) => flag))
 
 test('help of serve has every setting under its heading', async () => {
   const { code, out } = await run('serve', '--help')
