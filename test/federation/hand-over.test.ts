@@ -6,20 +6,19 @@ import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
-import type { UpstreamCluster, UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { CANCELLED_REQUESTS } from '../../src/gateway/state/user-budgets.ts'
 import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
 import type { SessionAnswer } from '../../src/insight/core/sessions/session-report.ts'
 import type { TopReport } from '../../src/insight/core/top/report.ts'
-import { createCA } from '../../src/pki/io/pki.ts'
 import { type Config, loadConfig } from '../../src/process/config/config.ts'
-import { h2Connect, h2Open, h2Request, type Response } from '../harness/clients/h2-client.ts'
-import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
-import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
-import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { h2Open, h2Request, type Response } from '../harness/clients/h2-client.ts'
+import { type FederatedStub, startFederatedStub } from '../harness/federation/federated-stub.ts'
+import type { InProcessGateway } from '../harness/gateways/in-process.ts'
+import { ALLOW_ALL } from '../harness/objects/objects.ts'
+import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const clientCA = createCA({ commonName: 'clients of all' })
 const LOG = '/api/v1/namespaces/east--default/pods/web/log'
 
 const POLICY = `
@@ -39,39 +38,20 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-interface Scene {
-  readonly gateway: InProcessGateway
-  readonly east: StubUpstream
+interface Scene extends FederatedStub {
   /** Logs that wait for their first byte. */
   readonly held: SeenRequest[]
-  connect(user: string, groups?: readonly string[]): ClientHttp2Session
 }
 
 async function setUp(ofAll: Partial<UpstreamClusterSpec> = {}, config: Partial<Config> = {}): Promise<Scene> {
-  const east = await startStub()
+  const stub = await startFederatedStub(ofAll, config)
+  cleanups.push(stub.stop)
   const held: SeenRequest[] = []
-  east.answer = (request) => {
+  stub.east.answer = (request) => {
     if (request.path.includes('held')) held.push(request)
     else reply(request, 200, 'a line\n')
   }
-  const all = clusterObject([], { name: 'all', clientCA })
-  const spec = {
-    secureServing: all.spec.secureServing,
-    dispatchPolicies: [ALLOW_ALL],
-    members: [{ name: 'east', trustUsers: true }],
-    federation: { resources: [{ version: 'v1', resource: 'pods' }] },
-    ...ofAll,
-  }
-  const objects = [clusterObject([east], { name: 'east' }), { ...all, spec } as UpstreamCluster]
-  const gateway = await startInProcess(objects, config)
-  cleanups.push(east.stop, gateway.stop)
-  const connect: Scene['connect'] = (user, groups = []) => {
-    const certificate = clientPair(clientCA, user, groups)
-    const session = h2Connect({ port: gateway.port, serverName: 'all', certificate })
-    cleanups.push(() => session.destroy())
-    return session
-  }
-  return { gateway, east, held, connect }
+  return { ...stub, held }
 }
 
 function ask(session: ClientHttp2Session, path: string, more: readonly string[] = []): Promise<Response> {

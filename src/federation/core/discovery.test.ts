@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { discoveryAt, joinedResources } from './discovery.ts'
+import { writtenVerbs } from './writes/written-request.ts'
 
 const RESOURCES = [
   { group: '', version: 'v1', resource: 'pods' },
@@ -61,19 +62,65 @@ test('of what members have, what is federated is shown once, with the verbs that
   const log = { ...pods, name: 'pods/log', verbs: ['get', 'more'] }
   const east = { resources: [log, pods, { name: 'secrets' }, { name: 'pods/proxy' }, { name: 'secrets/log' }] }
   const west = { resources: [{ ...pods, shortNames: ['other'] }] }
-  assert.deepEqual(joinedResources([undefined, 'x', { resources: 1 }, east, west], 'v1', ['pods']), {
-    kind: 'APIResourceList',
-    apiVersion: 'v1',
-    groupVersion: 'v1',
-    resources: [
-      { ...log, verbs: ['get'] },
-      { ...pods, verbs: ['get', 'list', 'watch'] },
-    ],
-  })
-  assert.deepEqual(joinedResources([{ resources: [log] }], 'v1', ['secrets']), {
-    kind: 'APIResourceList',
-    apiVersion: 'v1',
-    groupVersion: 'v1',
-    resources: [],
-  })
+  assert.deepEqual(
+    joinedResources([undefined, 'x', { resources: 1 }, east, west], 'v1', ['pods'], () => []),
+    {
+      kind: 'APIResourceList',
+      apiVersion: 'v1',
+      groupVersion: 'v1',
+      resources: [
+        { ...log, verbs: ['get'] },
+        { ...pods, verbs: ['get', 'list', 'watch'] },
+      ],
+    },
+  )
+  assert.deepEqual(
+    joinedResources([{ resources: [log] }], 'v1', ['secrets'], () => []),
+    {
+      kind: 'APIResourceList',
+      apiVersion: 'v1',
+      groupVersion: 'v1',
+      resources: [],
+    },
+  )
+})
+
+test('with prefixed names, there are the verbs of writes that the member has, too', () => {
+  const names = ['pods', 'nodes', 'deployments']
+  const all = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+  const verbsOf = (groupVersion: string, resources: readonly object[]): object => {
+    const joined = joinedResources([{ resources }], groupVersion, names, writtenVerbs) as {
+      resources: readonly { name: string; verbs: readonly string[] }[]
+    }
+    return Object.fromEntries(joined.resources.map(({ name, verbs }) => [name, [...verbs].sort()]))
+  }
+  const writes = ['get', 'patch', 'update']
+  assert.deepEqual(
+    verbsOf('v1', [
+      { name: 'pods', namespaced: true, verbs: all },
+      { name: 'nodes', namespaced: false, verbs: all },
+      { name: 'pods/status', namespaced: true, verbs: writes },
+      { name: 'pods/eviction', namespaced: true, verbs: ['create'] },
+      { name: 'pods/ephemeralcontainers', namespaced: true, verbs: ['patch'] },
+      { name: 'pods/binding', namespaced: true, verbs: ['create'] },
+      { name: 'pods/proxy', namespaced: true, verbs: all },
+      { name: 'nodes/eviction', namespaced: false, verbs: ['create'] },
+      { name: 'services', namespaced: true, verbs: all },
+    ]),
+    {
+      pods: all,
+      nodes: all.filter((verb) => verb !== 'deletecollection'),
+      'pods/status': writes,
+      'pods/eviction': ['create'],
+      'pods/ephemeralcontainers': ['patch'],
+    },
+  )
+  assert.deepEqual(
+    verbsOf('apps/v1', [
+      { name: 'deployments', namespaced: true, verbs: ['get', 'list', 'watch'] },
+      { name: 'deployments/scale', namespaced: true, verbs: writes },
+      { name: 'deployments/eviction', namespaced: true, verbs: ['create'] },
+    ]),
+    { deployments: ['get', 'list', 'watch'], 'deployments/scale': writes },
+  )
 })

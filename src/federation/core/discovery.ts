@@ -1,6 +1,7 @@
 // Discovery of a federated cluster: the groups and versions of what is federated, and of their resources what members say of them, with the verbs that are
 // answered (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api, its form for one version).
 
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
 import { handedOverVerbs } from './handed-over.ts'
 
@@ -16,6 +17,8 @@ export type DiscoveryPath =
   | { readonly kind: 'answer'; readonly body: object }
   /** The members have to be asked, at the same path. */
   | { readonly kind: 'resources'; readonly groupVersion: string; readonly names: readonly string[] }
+
+type WriteVerbs = (groupVersion: string, name: string, isNamespaced: boolean) => readonly string[]
 
 const VERBS = ['get', 'list', 'watch']
 
@@ -43,26 +46,40 @@ export function discoveryAt(path: string, resources: readonly Discovered[]): Dis
 /**
  * @param answers of the members, parsed
  * @param names of the resources that are federated
+ * @param writes the verbs that members are handed besides, of a resource or its subresource
  */
-export function joinedResources(answers: readonly unknown[], groupVersion: string, names: readonly string[]): object {
+export function joinedResources(
+  answers: readonly unknown[],
+  groupVersion: string,
+  names: readonly string[],
+  writes: WriteVerbs,
+): object {
   const found = new Map<string, object>()
   for (const one of answers) {
     const resources = isRecord(one) && Array.isArray(one['resources']) ? one['resources'] : []
     for (const resource of resources) {
       if (!isRecord(resource) || typeof resource['name'] !== 'string') continue
       const { name } = resource
-      const verbs = verbsOf(name, groupVersion, names)
-      if (verbs !== undefined && !found.has(name)) found.set(name, { ...resource, verbs })
+      const [parent = ''] = name.split('/', 1)
+      if (!names.includes(parent) || found.has(name)) continue
+      const verbs = [
+        ...readVerbs(name, groupVersion),
+        ...ownVerbs(resource, writes(groupVersion, name, resource['namespaced'] === true)),
+      ]
+      if (verbs.length > 0) found.set(name, { ...resource, verbs })
     }
   }
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: [...found.values()] }
 }
 
 /** Those of a federated resource, or of what a member serves itself of its objects. */
-function verbsOf(name: string, groupVersion: string, names: readonly string[]): readonly string[] | undefined {
-  const [resource = ''] = name.split('/', 1)
-  if (!names.includes(resource)) return undefined
-  return name === resource ? VERBS : handedOverVerbs(groupVersion, name)
+function readVerbs(name: string, groupVersion: string): readonly string[] {
+  return name.includes('/') ? (handedOverVerbs(groupVersion, name) ?? []) : VERBS
+}
+
+/** As far as the member has them. */
+function ownVerbs({ verbs }: JsonObject, wanted: readonly string[]): readonly string[] {
+  return wanted.filter((verb) => Array.isArray(verbs) && verbs.includes(verb))
 }
 
 function answer(body: object): DiscoveryPath {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseRequestInfo, type RequestInfo } from '../../gateway/core/request/request-info.ts'
-import { handedOverVerbs, isHandedOver, targetInMember } from './handed-over.ts'
+import { handedOverVerbs, isApiDescription, isHandedOver, targetInMember } from './handed-over.ts'
 
 const POD = '/api/v1/namespaces/east--default/pods/web'
 
@@ -98,4 +98,24 @@ test('discovery has the verbs of what is handed over', () => {
   for (const other of ['pods', 'pods/proxy', 'pods/log/x', 'services/log', 'log'])
     assert.equal(handedOverVerbs('v1', other), undefined, other)
   assert.equal(handedOverVerbs('apps/v1', 'pods/log'), undefined)
+})
+
+test('what describes the API', () => {
+  for (const [target, isIt] of [
+    ['/openapi/v2', true],
+    ['/openapi/v3', true],
+    ['/openapi/v3?timeout=32s', true],
+    ['/openapi/v3/apis/apps/v1?hash=ABC', true],
+    ['/openapi/v3/', false],
+    ['/openapi/v3/../x', false],
+    ['/openapi/v3/a//b', false],
+    ['/openapi/v%33', false],
+    ['//openapi/v3', false],
+    ['/openapi', false],
+    ['/openapi/v2/x', false],
+    ['/openapi/v3x', false],
+    ['/version', false],
+  ] as const)
+    assert.equal(isApiDescription('GET', target, infoOf('GET', target).path), isIt, target)
+  assert.equal(isApiDescription('POST', '/openapi/v3', '/openapi/v3'), false)
 })

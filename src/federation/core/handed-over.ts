@@ -1,6 +1,7 @@
 // Which requests a member serves itself, though they come to the federated cluster, and how the member gets them. A path that is not written exactly as
 // clients write it is none of them: two readings of one path would let a request through that another reading refuses.
 
+import { isNamespaces } from '../../cache/core/requests/read-request.ts'
 import type { RequestInfo } from '../../gateway/core/request/request-info.ts'
 import { isDnsLabel, isObjectName } from '../../kit/api/validation/name-syntax.ts'
 
@@ -20,7 +21,8 @@ const POD_SUBRESOURCES: ReadonlyMap<string, HandedOver> = new Map([
   ['portforward', SESSION],
 ])
 
-type ObjectRequest = Pick<
+/** What a path of an object or a collection says. */
+export type ObjectRequest = Pick<
   RequestInfo,
   'path' | 'apiGroup' | 'apiVersion' | 'namespace' | 'resource' | 'name' | 'subresource'
 >
@@ -30,7 +32,15 @@ export function isHandedOver(method: string, info: ObjectRequest): boolean {
   const { path, apiGroup, apiVersion, namespace, resource, name, subresource } = info
   if (resource !== 'pods' || apiGroup !== '' || apiVersion !== 'v1') return false
   if (POD_SUBRESOURCES.get(subresource)?.methods.includes(method) !== true) return false
-  return path === podPath(info, namespace) && isDnsLabel(namespace) && isObjectName(name)
+  return path === objectPath(info) && isDnsLabel(namespace) && isObjectName(name)
+}
+
+/** OpenAPI, which kubectl reads before it applies or explains anything. There is no name in it. */
+const API_DESCRIPTION = /^\/openapi\/(?:v2|v3(?:\/[A-Za-z0-9][A-Za-z0-9._-]*)*)$/
+
+/** @param target as it came @param path of it, decoded */
+export function isApiDescription(method: string, target: string, path: string): boolean {
+  return method === 'GET' && target.split('?', 1)[0] === path && API_DESCRIPTION.test(path)
 }
 
 /**
@@ -42,7 +52,7 @@ export function targetInMember(target: string, info: ObjectRequest, namespace: s
   if (!isDnsLabel(namespace)) return undefined
   const queryAt = target.indexOf('?')
   // Nothing in it is the name of a namespace.
-  return podPath(info, namespace) + (queryAt < 0 ? '' : target.slice(queryAt))
+  return objectPath({ ...info, namespace }) + (queryAt < 0 ? '' : target.slice(queryAt))
 }
 
 /** The verbs of a subresource that is handed over, `pods/log`; undefined = it is not. */
@@ -52,7 +62,11 @@ export function handedOverVerbs(groupVersion: string, resource: string): readonl
   return POD_SUBRESOURCES.get(subresource)?.verbs
 }
 
-/** No character of these names has to be encoded. */
-function podPath({ name, subresource }: ObjectRequest, namespace: string): string {
-  return `/api/v1/namespaces/${namespace}/pods/${name}/${subresource}`
+/** As clients write it. No character of these names has to be encoded. */
+export function objectPath(info: Omit<ObjectRequest, 'path'>): string {
+  const { apiGroup, apiVersion, namespace, resource, name, subresource } = info
+  const root = apiGroup === '' ? `/api/${apiVersion}` : `/apis/${apiGroup}/${apiVersion}`
+  const isInNamespace = namespace !== '' && !isNamespaces(apiGroup, resource)
+  const steps = [...(isInNamespace ? ['namespaces', namespace] : []), resource, name, subresource]
+  return [root, ...steps.filter((step) => step !== '')].join('/')
 }

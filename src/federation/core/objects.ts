@@ -6,6 +6,7 @@ import { membersOf } from '../../cache/core/bytes/json-members.ts'
 import type { ByteRange } from '../../cache/core/bytes/object-facts.ts'
 import type { JsonForm } from '../../cache/core/bytes/object-form.ts'
 import { type NameMode, prefixedName, prefixedNamespace } from '../../gateway/core/federation/names.ts'
+import { type ByteEdit, edited, growthBefore } from './byte-edits.ts'
 
 export const CLUSTER_ANNOTATION = 'portcullis.io/cluster'
 
@@ -17,11 +18,6 @@ export interface Stamp {
   readonly areNamespaces: boolean
   /** The version that is shown of an object, by that which the member gave it. */
   version(own: string): string
-}
-
-/** What becomes of [start, end) of the bytes. */
-interface Edit extends ByteRange {
-  readonly text: string
 }
 
 /** Behind `annotations` in Go's ObjectMeta (apimachinery/pkg/apis/meta/v1/types.go). */
@@ -38,9 +34,8 @@ export function stampObject({ json, facts }: JsonObjectBytes, form: JsonForm, st
   const named = namedAs(facts, stamp)
   const resourceVersion = stamp.version(facts.resourceVersion)
   const edits = [
-    ...editsOfName(members, named),
+    ...editsOfMetadata(json, metadata, members, named, form, stamp.member),
     { ...version, text: JSON.stringify(resourceVersion) },
-    annotationEdit(json, metadata, members, form, stamp.member),
   ].sort((a, b) => a.start - b.start)
   const moved = (at: number): number => at + growthBefore(edits, at)
   const start = moved(version.start)
@@ -57,20 +52,38 @@ export function stampObject({ json, facts }: JsonObjectBytes, form: JsonForm, st
   }
 }
 
-interface Named {
+export interface NamedObject {
   readonly namespace: string
   readonly name: string
 }
 
 /** What an object is called among those of all members. */
-function namedAs({ namespace, name }: Named, { member, mode, areNamespaces }: Omit<Stamp, 'version'>): Named {
+export function namedAs(
+  { namespace, name }: NamedObject,
+  { member, mode, areNamespaces }: Omit<Stamp, 'version'>,
+): NamedObject {
   if (mode === 'merged') return { namespace, name }
   if (namespace !== '') return { namespace: prefixedNamespace(member, namespace), name }
   return { namespace, name: areNamespaces ? prefixedNamespace(member, name) : prefixedName(member, name) }
 }
 
-function editsOfName(members: ReadonlyMap<string, ByteRange>, { namespace, name }: Named): readonly Edit[] {
-  const edits: Edit[] = []
+/**
+ * All but the version.
+ * @param members of the metadata
+ */
+export function editsOfMetadata(
+  json: Buffer,
+  metadata: ByteRange,
+  members: ReadonlyMap<string, ByteRange>,
+  named: NamedObject,
+  form: JsonForm,
+  member: string,
+): readonly ByteEdit[] {
+  return [...editsOfName(members, named), annotationEdit(json, metadata, members, form, member)]
+}
+
+function editsOfName(members: ReadonlyMap<string, ByteRange>, { namespace, name }: NamedObject): readonly ByteEdit[] {
+  const edits: ByteEdit[] = []
   const ofNamespace = members.get('namespace')
   const ofName = members.get('name')
   if (ofNamespace !== undefined && namespace !== '') edits.push({ ...ofNamespace, text: JSON.stringify(namespace) })
@@ -84,7 +97,7 @@ function annotationEdit(
   members: ReadonlyMap<string, ByteRange>,
   form: JsonForm,
   member: string,
-): Edit {
+): ByteEdit {
   const entry = `${JSON.stringify(CLUSTER_ANNOTATION)}:${JSON.stringify(member)}`
   const annotations = members.get(ANNOTATIONS)
   if (annotations === undefined) {
@@ -105,7 +118,7 @@ function insertion(
   members: ReadonlyMap<string, ByteRange>,
   isBehind: (key: string) => boolean,
   text: string,
-): Edit {
+): ByteEdit {
   let before: ByteRange | undefined
   for (const [key, range] of members) {
     if (isBehind(key)) break
@@ -114,24 +127,6 @@ function insertion(
   const at = before?.end ?? map.start + 1
   if (before !== undefined) return { start: at, end: at, text: `,${text}` }
   return { start: at, end: at, text: members.size === 0 ? text : `${text},` }
-}
-
-function edited(json: Buffer, edits: readonly Edit[]): Buffer {
-  const pieces: Buffer[] = []
-  let at = 0
-  for (const { start, end, text } of edits) {
-    pieces.push(json.subarray(at, start), Buffer.from(text))
-    at = end
-  }
-  pieces.push(json.subarray(at))
-  return Buffer.concat(pieces)
-}
-
-/** How far what is at `at` moves. */
-function growthBefore(edits: readonly Edit[], at: number): number {
-  let growth = 0
-  for (const { start, end, text } of edits) if (end <= at) growth += Buffer.byteLength(text) - (end - start)
-  return growth
 }
 
 function isNull(json: Buffer, { start, end }: ByteRange): boolean {

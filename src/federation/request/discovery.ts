@@ -8,6 +8,7 @@ import { respondWith } from '../../gateway/request/exchange/respond.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { PAGE } from '../../kube/core/answers/answer-limits.ts'
 import { discoveryAt, joinedResources } from '../core/discovery.ts'
+import { writtenVerbs } from '../core/writes/written-request.ts'
 import { admittedUser, MEMBER_MS } from './member-rights.ts'
 import { notFederated } from './refusals.ts'
 
@@ -16,7 +17,7 @@ const OK = 200
 export async function answerDiscovery(
   decision: Decision,
   cluster: CompiledCluster,
-  { members, resources }: CompiledFederation,
+  { members, resources, mode }: CompiledFederation,
 ): Promise<Refusal | undefined> {
   const { info, exchange } = decision
   const found = info.verb === 'get' ? discoveryAt(info.path, resources) : undefined
@@ -45,7 +46,10 @@ export async function answerDiscovery(
   )
   if (answers.every((answer) => answer === undefined))
     return refuse('member-unavailable', 'no member says which resources it has')
-  deliver(decision, joinedResources(answers, found.groupVersion, found.names))
+  deliver(
+    decision,
+    joinedResources(answers, found.groupVersion, found.names, mode === 'merged' ? () => [] : writtenVerbs),
+  )
   return undefined
 }
 

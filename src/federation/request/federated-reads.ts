@@ -22,16 +22,18 @@ import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ContinuePlace } from '../core/continue.ts'
 import { type FederatedList, type FederatedRead, type FederatedWatch, federatedReadOf } from '../core/federated-read.ts'
 import { federationEpoch } from '../core/federation-epoch.ts'
-import { isHandedOver } from '../core/handed-over.ts'
+import { isApiDescription, isHandedOver } from '../core/handed-over.ts'
 import type { NamedResource } from '../core/member-scope.ts'
 import { compareSlots } from '../core/vectors.ts'
+import { writtenRequest } from '../core/writes/written-request.ts'
 import type { FederatedCollection, Versions } from '../state/federated-collection.ts'
 import type { FederatedCollections } from '../state/federated-collections.ts'
 import type { KnownRights } from '../state/known-rights.ts'
 import { type AskedMember, askedMembers, stillMay } from './asked-members.ts'
 import { answerDiscovery } from './discovery.ts'
 import { expiredWatch } from './expired-watch.ts'
-import { handOver } from './hand-over.ts'
+import { handOver, handOverDescription } from './hand-over.ts'
+import { handOverWrite } from './hand-over-write.ts'
 import { continuedAfter, pageOf } from './list-pages.ts'
 import { addedEvent, addedEvents, MembersWatch } from './members-watch.ts'
 import { type Awaited, awaitedBy, reachInMember } from './reach-versions.ts'
@@ -89,10 +91,13 @@ export class FederatedReadsFilter implements RequestFilter {
   check(decision: Decision): Refusal | Promise<Refusal | undefined> | undefined {
     const { cluster, info } = decision
     if (!isFederated(cluster)) return undefined
+    const { method } = decision.exchange.record
+    if (isApiDescription(method, decision.exchange.target, info.path)) return handOverDescription(decision, cluster)
     if (!info.isResourceRequest)
       return answerDiscovery(decision, cluster, cluster.federation).then((refusal) => refusal ?? unanswered(decision))
-    const { method } = decision.exchange.record
     if (isHandedOver(method, info)) return handOver(decision, cluster, this.#deps)
+    const write = writtenRequest(method, info)
+    if (write !== undefined) return handOverWrite(decision, cluster, write, this.#deps)
     if (method !== 'GET' || (info.verb !== 'get' && info.verb !== 'list' && info.verb !== 'watch'))
       return readsOnly(decision, cluster.federation)
     const entry = cluster.federation.resources.find(({ group, version, resource }) => {

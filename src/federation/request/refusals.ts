@@ -19,11 +19,13 @@ export function notFederated({ name }: CompiledCluster, path: string): Refusal {
   )
 }
 
+/** Where names are merged, all writes; otherwise those that no member is handed. */
 export function readsOnly({ cluster, info }: Decision, federation: CompiledFederation): Refusal {
   const member = memberOf(federation, info) ?? 'MEMBER'
+  const why = federation.mode === 'merged' ? 'is read only' : 'does not hand this over to its members'
   return refuse(
     'federated-write',
-    `cluster "${cluster.name}" is read only; write at /clusters/${member}, under its own names`,
+    `cluster "${cluster.name}" ${why}; write at /clusters/${member}, under its own names`,
   )
 }
 
@@ -31,7 +33,8 @@ export function readsOnly({ cluster, info }: Decision, federation: CompiledFeder
 export function memberForbidden({ caller, info }: Decision, member: string): Refusal {
   const what = info.apiGroup === '' ? info.resource : `${info.resource}.${info.apiGroup}`
   const whole = info.subresource === '' ? what : `${what}/${info.subresource}`
-  return refuse('member-forbidden', `user "${caller.user.name}" cannot ${info.verb} ${whole} in cluster "${member}"`)
+  const asked = info.isResourceRequest ? whole : info.path.slice(0, MOST_SHOWN)
+  return refuse('member-forbidden', `user "${caller.user.name}" cannot ${info.verb} ${asked} in cluster "${member}"`)
 }
 
 /** Whether it is there is not told to those who may not read it. */

@@ -16,13 +16,15 @@ import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
 import { threadScheduler } from '../io/scheduling/thread-scheduler.ts'
 import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { waitRefusal } from '../io/upstream/waiting.ts'
+import type { AnswerChange } from './exchange/answer-change.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
 import type { Exchange } from './exchange/exchange.ts'
-import { respond } from './exchange/respond.ts'
+import { NOT_AN_ANSWER, refuseUnreadAnswer, respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
 import type { Answering, UpstreamHalf } from './exchange/state.ts'
 import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
+import { changedAnswer, WholeAnswer, withLength } from './whole-answer.ts'
 
 /** For a request that was not processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3
@@ -146,6 +148,8 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   #held: HeldAnswer | undefined = undefined
   /** Time slice in which its head arrived. */
   #heldIn = 0
+  /** Set for an answer that is to be changed. */
+  #whole: WholeAnswer | undefined = undefined
 
   onHeaders(list: HeaderList, end: boolean): void {
     const exchange = this.exchange
@@ -160,6 +164,10 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (status === 409 && exchange.decidesAgain()) return
     const listed = exchange.record.list
     if (listed !== undefined) this.#measure(listed, list, status)
+    if (!end && exchange.answerChange !== undefined) {
+      this.#whole = new WholeAnswer(exchange, list)
+      return
+    }
     if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
       this.#held = holdAnswer(list, exchange.record, this, nowMs)
       if (this.#held !== undefined) {
@@ -213,6 +221,10 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (exchange.state.upstream !== this) return
     threadScheduler.chargeAnswer(exchange.charge, chunk.length)
     exchange.record.list?.answer?.see(chunk)
+    if (this.#whole !== undefined && exchange.answerChange !== undefined) {
+      this.#collect(this.#whole, exchange.answerChange, chunk, end)
+      return
+    }
     const held = this.#held
     if (held !== undefined) {
       if (!end && held.hold(chunk)) {
@@ -237,9 +249,59 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (frames !== undefined && followWatch(frames, chunk) && state.finishing) exchange.endWatch()
   }
 
+  #collect(whole: WholeAnswer, change: AnswerChange, chunk: Buffer, end: boolean): void {
+    const added = whole.add(chunk, change.maxBytes)
+    if (added === 'no-memory') this.#unread(whole, 'too much waits for clients of this user')
+    else if (added === 'too-long') this.#tellInstead(whole, change)
+    else if (end) this.#tellChanged(whole, change)
+    else this.stream?.credit(chunk.length)
+  }
+
+  #tellChanged(whole: WholeAnswer, change: AnswerChange): void {
+    const body = whole.take()
+    const told = changedAnswer(change, whole.head, body)
+    if (told === undefined) this.#unread(whole, NOT_AN_ANSWER)
+    else this.#tell(whole, told, body)
+  }
+
+  #tellInstead(whole: WholeAnswer, change: AnswerChange): void {
+    const told = change.instead(Number(whole.head[1]))
+    if (told === undefined) {
+      this.#unread(whole, `it has more than ${change.maxBytes} bytes`)
+      return
+    }
+    this.cancel()
+    this.#tell(whole, told, told)
+  }
+
+  /** @param recorded what the audit log has of it */
+  #tell({ head }: WholeAnswer, told: Buffer, recorded: Buffer): void {
+    const { exchange } = this
+    const { client, record } = exchange
+    this.#begin(withLength(head, told.length), false, undefined)
+    record.audit?.responseBody(recorded)
+    record.responseBytes += told.length
+    client.body(told, true)
+    exchange.end()
+    exchange.chargeAnswer()
+  }
+
+  /** Names in it may be those of the member: nothing of it is passed on. */
+  #unread({ head }: WholeAnswer, why: string): void {
+    const { exchange } = this
+    const refusal = refuseUnreadAnswer(exchange.record.cluster, Number(head[1]), why)
+    this.cancel()
+    this.leave()
+    respond(exchange, refusal)
+  }
+
   onTrailers(list: HeaderList): void {
     const exchange = this.exchange
     if (exchange.state.upstream !== this) return
+    if (this.#whole !== undefined && exchange.answerChange !== undefined) {
+      this.#tellChanged(this.#whole, exchange.answerChange)
+      return
+    }
     if (this.#held !== undefined) this.#passOnHeld(this.#held)
     if (exchange.phase !== 'answering') return
     exchange.client.trailers(list)
@@ -323,6 +385,11 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       this.#held.discard()
       this.#held = undefined
       this.unanswered()
+    }
+    if (this.#whole !== undefined) {
+      this.#whole.discard()
+      this.#whole = undefined
+      if (this.exchange.phase === 'sending') this.unanswered()
     }
     super.leave()
   }

@@ -12,7 +12,7 @@ import { type Authenticated, authenticated } from './exchange/identity.ts'
 export function servedInMember(
   exchange: Exchange,
   decision: Decision,
-  { member, user, target }: HandOver,
+  { member, user, target, renamed }: HandOver,
 ): (Requested & { readonly requester: Authenticated }) | Refusal {
   const { gw, record } = exchange
   const live = gw.clusters.get(member)
@@ -36,7 +36,13 @@ export function servedInMember(
   const refused =
     refuseNotHandedOver(exchange, decision, member, requester) ??
     refuseRevoked(cluster.authentication.revoked, requester)
-  return refused ?? { filters, live, cluster, info, requester, cameBy: decision }
+  if (refused !== undefined) return refused
+  if (renamed !== undefined) {
+    exchange.head.fields = renamed.fields
+    if (renamed.body !== undefined) exchange.setRead(renamed.body)
+    exchange.answerChange = renamed.answer
+  }
+  return { filters, live, cluster, info, requester, cameBy: decision }
 }
 
 /** As things are now: time may have passed since it was decided. */

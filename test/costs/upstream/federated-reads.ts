@@ -5,16 +5,110 @@ import { parseContinue } from '../../../src/federation/core/continue.ts'
 import { discoveryAt, joinedResources } from '../../../src/federation/core/discovery.ts'
 import { type Stamp, stampObject } from '../../../src/federation/core/objects.ts'
 import { parseVector } from '../../../src/federation/core/vectors.ts'
+import { shownAnswer } from '../../../src/federation/core/writes/shown-answer.ts'
+import { writtenBody } from '../../../src/federation/core/writes/written-body.ts'
+import type { ChangeField } from '../../../src/federation/core/writes/written-fields.ts'
+import { writtenQuery } from '../../../src/federation/core/writes/written-query.ts'
 import { originalNames, splitName } from '../../../src/gateway/core/federation/names.ts'
-import { JSON_TOKENS } from '../bodies/json.ts'
+import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
+import { PROTOBUF_SHAPES, PROTOBUF_TOKENS, sealed } from '../bodies/protobuf.ts'
 import { bytes, type Parser, parser, parserOf } from '../parser.ts'
 import { KIB, list, MIB, repeat } from '../shapes.ts'
 
 const STAMP: Stamp = { member: 'east', mode: 'prefixed', areNamespaces: false, version: (own) => `10001${own}` }
+const unchanged: ChangeField = (_, text) => `x${text}`
+const METADATA = '{"metadata":{"name":"a"'
 const PODS = [{ group: '', version: 'v1', resource: 'pods' }]
 const HEAD = '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","resourceVersion":"1"'
 
 export const PARSERS: readonly Parser[] = [
+  parserOf({
+    name: 'write for a member, JSON',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: (body) => writtenBody('object', '', body, unchanged),
+    tokens: [...JSON_TOKENS, '"metadata":', '"annotations":', '"portcullis.io/cluster":'],
+    shapes: {
+      ...JSON_SHAPES,
+      annotations: list('"k{n}":"v"', `${METADATA},"annotations":{`, '}}}'),
+      'annotations behind the one that goes': list(
+        '"z{n}":"v"',
+        `${METADATA},"annotations":{"portcullis.io/cluster":"",`,
+        '}}}',
+      ),
+      'other metadata': list('"k{n}":"v"', METADATA.concat(','), '}}'),
+      'a long name': repeat('a', '{"metadata":{"name":"', '"}}'),
+    },
+  }),
+  parserOf({
+    name: 'write for a member, JSON patch',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: (body) => writtenBody('patch', 'application/json-patch+json', body, unchanged),
+    tokens: [...JSON_TOKENS, '"path":"/metadata/name"', '"op":"test"', '"value":'],
+    shapes: {
+      operations: list('{"path":"/a"}'),
+      names: list('{"path":"/metadata/name","value":"x"}'),
+      'operations that go': list('{"path":"/metadata/annotations/portcullis.io~1cluster"}'),
+      'a long path': repeat('/a', '[{"path":"/metadata', '"}]'),
+      'a path of escapes': repeat('~1', '[{"path":"/', '"}]'),
+      'other keys': list('"k{n}":1', '[{"path":"/a",', '}]'),
+      'annotations in a value': list('"k{n}":1', '[{"path":"/metadata/annotations","value":{', '}}]'),
+    },
+  }),
+  parserOf({
+    name: 'write for a member, YAML',
+    limit: 32 * KIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: (body) => writtenBody('object', 'application/yaml', body, unchanged),
+    tokens: ['metadata:', '\n', '  ', 'name: a', '{', '}', '"'],
+    shapes: {
+      annotations: repeat('    k{n}: v\n', 'metadata:\n  annotations:\n'),
+      'other metadata': repeat('  k{n}: v\n', 'metadata:\n'),
+      'other fields': repeat('k{n}: v\n'),
+      'maps in maps': repeat('{a: ', 'metadata: '),
+      'lines of a text': repeat('  a\n', 'a: |\n'),
+    },
+  }),
+  parserOf({
+    name: 'write for a member, Protobuf',
+    limit: 2 * MIB - 1,
+    prepare: sealed,
+    read: (body) => writtenBody('object', 'application/vnd.kubernetes.protobuf', body, unchanged),
+    tokens: PROTOBUF_TOKENS,
+    shapes: PROTOBUF_SHAPES,
+  }),
+  parser({
+    name: 'write for a member, its query',
+    limit: 256 * KIB,
+    read: (text) => writtenQuery(text, true, { resourceVersion: String, fieldSelector: String }),
+    tokens: ['&', '=', ';', '%', 'resourceVersion=', 'fieldSelector='],
+    shapes: {
+      pairs: repeat('a=b&'),
+      ampersands: repeat('&'),
+      semicolons: repeat(';', 'a=b&'),
+      'equals signs': repeat('='),
+      'a long value': repeat('%41', 'resourceVersion='),
+    },
+  }),
+  parserOf({
+    name: 'answer of a member to a write',
+    // Lists: objects have one metadata.
+    limit: MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: (body) => shownAnswer(body, { ...STAMP, isNamespaced: true }),
+    tokens: [...JSON_TOKENS, '"metadata":', '"items":', '"kind":"Status"'],
+    shapes: {
+      items: list('{"metadata":{"name":"a","namespace":"b","resourceVersion":"1"}}', '{"metadata":{},"items":[', ']}'),
+      'other fields': list('"k{n}":1', '{"metadata":{"namespace":"b"},', '}'),
+      'other metadata': list('"k{n}":1', '{"metadata":{"namespace":"b",', '}}'),
+      details: list('"k{n}":1', '{"kind":"Status","details":{', '}}'),
+    },
+  }),
   parserOf({
     name: 'object of a member',
     limit: 3 * MIB,
@@ -59,7 +153,7 @@ export const PARSERS: readonly Parser[] = [
   parser({
     name: 'discovery of a federated cluster, as a member answers',
     limit: MIB,
-    read: (text) => joinedResources([JSON.parse(text)], 'v1', ['pods']),
+    read: (text) => joinedResources([JSON.parse(text)], 'v1', ['pods'], () => ['get']),
     tokens: JSON_TOKENS,
     shapes: {
       resources: list('{"name":"r{n}"}', '{"resources":[', ']}'),

@@ -212,7 +212,7 @@ function isEndAnnotation(reader: ProtobufReader): boolean {
 }
 
 /** A map is a list of messages: key = 1, value = 2. */
-function readEntry(reader: ProtobufReader): readonly [string, string] {
+export function readEntry(reader: ProtobufReader): readonly [string, string] {
   const entry = new ProtobufReader(reader.bytes(), reader)
   let key = ''
   let value = ''

@@ -65,9 +65,11 @@ const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
   'federated-write': ['federation'],
   'federated-encoding': ['federation'],
   'federated-version-gone': ['federation'],
+  'federated-write-stale': ['federation'],
   'federated-version-ahead': ['federation'],
   'federated-memory': ['federation'],
   'member-forbidden': ['federation'],
+  'member-answer': ['federation'],
   'member-unavailable': ['federation'],
 }
 

@@ -1,5 +1,6 @@
 // Everything known about a request, growing step by step: target, sender, decision. Nothing is ever removed.
 
+import type { HeaderList } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { Admission, Filter } from '../../core/admission/filter.ts'
@@ -11,6 +12,7 @@ import type { ScaleChange } from '../../core/policy/scale-change.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { SessionTap } from '../../core/request/session-tap.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import type { AnswerChange } from './answer-change.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
 
@@ -64,6 +66,17 @@ export interface HandOver {
   readonly user: UserInfo
   /** The request with its own names. */
   readonly target: string
+  /** Default: what is sent and answered stays as it is. */
+  readonly renamed?: RenamedWrite
+}
+
+/** A write with the names and versions of a member. */
+export interface RenamedWrite {
+  /** Header fields for upstream. */
+  readonly fields: HeaderList
+  /** undefined = it has none. */
+  readonly body: Buffer | undefined
+  readonly answer: AnswerChange
 }
 
 /** On a 409 from upstream this filter and those after it check again. */

@@ -25,6 +25,7 @@ import type { HeldGrant } from '../../state/access-grants.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { IdentityEntry } from '../../state/identities-seen.ts'
 import type { RunningRequest } from '../../state/running.ts'
+import type { AnswerChange } from './answer-change.ts'
 import { beginRecord } from './begin-record.ts'
 import { BufferedBytes } from './buffered-bytes.ts'
 import type { Gateway } from './gateway.ts'
@@ -101,6 +102,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   seen: IdentityEntry | undefined = undefined
   /** The same at the member that it was handed over to. */
   seenInMember: IdentityEntry | undefined = undefined
+  /** Set for a member that has other names than the client; undefined = the client gets what upstream answers. */
+  answerChange: AnswerChange | undefined = undefined
   /** Called once with the outcome, for a filter that has prepared something. */
   onOutcome: ((outcome: UpstreamOutcome) => void) | undefined = undefined
 

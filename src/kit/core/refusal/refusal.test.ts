@@ -54,9 +54,11 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['federated-write', 405, 'MethodNotAllowed'],
   ['federated-encoding', 406, 'NotAcceptable'],
   ['federated-version-gone', 410, 'Expired'],
+  ['federated-write-stale', 409, 'Conflict'],
   ['federated-version-ahead', 504, 'Timeout'],
   ['federated-memory', 429, 'TooManyRequests'],
   ['member-forbidden', 403, 'Forbidden'],
+  ['member-answer', 502, 'BadGateway'],
   ['member-unavailable', 503, 'ServiceUnavailable'],
   ['internal', 500, 'InternalError'],
 ]

@@ -75,9 +75,11 @@ const ROWS = {
   'federated-write': { code: 405, statusReason: 'MethodNotAllowed', retryAfter: false },
   'federated-encoding': { code: 406, statusReason: 'NotAcceptable', retryAfter: false },
   'federated-version-gone': { code: 410, statusReason: 'Expired', retryAfter: false },
+  'federated-write-stale': { code: 409, statusReason: 'Conflict', retryAfter: false },
   'federated-version-ahead': { code: 504, statusReason: 'Timeout', retryAfter: false },
   'federated-memory': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'member-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'member-answer': { code: 502, statusReason: 'BadGateway', retryAfter: false },
   'member-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
 } satisfies Readonly<Record<string, RefusalRow>>

@@ -12,7 +12,7 @@ const MAX_COPIED = 3 * 1024 * 1024
 const MAX_MOVED = 5_000_000
 /** Names with a special meaning in JavaScript; no Kubernetes object has them. */
 const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
-const MAX_OPERATIONS = 10_000
+export const MAX_PATCH_OPERATIONS = 10_000
 
 /**
  * Merges the patch into the target; neither is modified. Null removes a member, lists are replaced as a whole.
@@ -68,8 +68,8 @@ function undecodable(value: unknown, target: string): StatusError {
 function operationsOf(operations: unknown): readonly Operation[] {
   if (operations === null) return []
   if (!Array.isArray(operations)) throw undecodable(operations, 'value of type []handlers.jsonPatchOp')
-  if (operations.length > MAX_OPERATIONS) {
-    const limit = `The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${operations.length}`
+  if (operations.length > MAX_PATCH_OPERATIONS) {
+    const limit = `The allowed maximum operations in a JSON patch is ${MAX_PATCH_OPERATIONS}, got ${operations.length}`
     throw statusError('RequestEntityTooLarge', `Request entity too large: ${limit}`)
   }
   return operations.map((operation: unknown) => {

@@ -171,7 +171,7 @@ const INFINITY = /^([-+]?)\.(inf|Inf|INF)$/
 const NAN = /^\.(nan|NaN|NAN)$/
 
 /** A scalar without quotes or tag. NaN and infinities are returned as numbers; JSON can't represent them. */
-function plainScalar(text: string): string | number | boolean | null {
+export function plainScalar(text: string): string | number | boolean | null {
   const word = WORDS.get(text)
   if (word !== undefined) return word
   if (NAN.test(text)) return Number.NaN

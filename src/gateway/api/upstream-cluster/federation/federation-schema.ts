@@ -29,7 +29,7 @@ export const MEMBERS_SCHEMA = checked(
           trustUsers: defaultsTo(
             false,
             flag(
-              'Whether users and groups of this cluster are the same people there. Without, no read reaches it. Service accounts, nodes and other names ' +
+              'Whether users and groups of this cluster are the same people there. Without, no request reaches it. Service accounts, nodes and other names ' +
                 'with system: never count there.',
             ),
           ),
