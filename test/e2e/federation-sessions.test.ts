@@ -253,12 +253,18 @@ test('the logs have it once, as the member served it, with the cluster by which 
   assert.doesNotMatch(metrics, /^portcullis_apiserver_request_total\{[^}]*cluster="all"[^}]*subresource="log"/m)
 })
 
-test('discovery has what is handed over, and nothing else of pods', async () => {
+test('discovery has what is handed over', async () => {
   const { resources } = (await ask('/api/v1')).json()
   const verbs = Object.fromEntries(resources.map((one: { name: string; verbs: string[] }) => [one.name, one.verbs]))
   const session = ['create', 'get']
+  const written = ['get', 'patch', 'update']
+  for (const verb of Object.values(verbs)) (verb as string[]).sort()
   assert.deepEqual(verbs, {
-    pods: ['get', 'list', 'watch'],
+    pods: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+    'pods/ephemeralcontainers': written,
+    'pods/eviction': ['create'],
+    'pods/resize': written,
+    'pods/status': written,
     'pods/log': ['get'],
     'pods/attach': session,
     'pods/exec': session,
@@ -492,7 +498,7 @@ describe('what is not handed over', () => {
     ['GET', `/api/v1/namespaces/east--default/services/${POD}/log`, 404],
     ['POST', LOG, 405],
     ['DELETE', `${IN_EAST}/${POD}/exec`, 405],
-    ['PUT', `${IN_EAST}/${POD}/ephemeralcontainers`, 405],
+    ['POST', `${IN_EAST}/${POD}/binding`, 405],
     ['GET', `//api/v1/namespaces/east--default/pods/${POD}/log`, 404],
   ] as const) {
     test(`${method} ${path}: ${status}`, async () => {
