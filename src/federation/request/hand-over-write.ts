@@ -199,7 +199,7 @@ function answerChange(
   const epoch = federationEpoch(members)
   const version = (own: string): string =>
     encodeVector({ epoch, versions: members.map((_, at) => (at === slot ? own : '')) })
-  const stamp: AnswerStamp = { member: member.name, mode, areNamespaces, isNamespaced, version }
+  const stamp: AnswerStamp = { member: member.name, mode, areNamespaces, isNamespaced, isList: isCollection, version }
   return {
     maxBytes: isCollection ? MAX_SHOWN_LIST_BYTES : MAX_SHOWN_ANSWER_BYTES,
     change: (code, contentType, body) => {

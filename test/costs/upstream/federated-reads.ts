@@ -100,7 +100,7 @@ export const PARSERS: readonly Parser[] = [
     limit: MIB,
     fillsMaps: true,
     prepare: bytes,
-    read: (body) => shownAnswer(body, { ...STAMP, isNamespaced: true }),
+    read: (body) => shownAnswer(body, { ...STAMP, isNamespaced: true, isList: true }),
     tokens: [...JSON_TOKENS, '"metadata":', '"items":', '"kind":"Status"'],
     shapes: {
       items: list('{"metadata":{"name":"a","namespace":"b","resourceVersion":"1"}}', '{"metadata":{},"items":[', ']}'),

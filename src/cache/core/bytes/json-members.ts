@@ -62,17 +62,27 @@ export function keyAt(json: Buffer, start: number, end: number): string {
 
 /** The ranges of the values of the list that begins at `start`. @throws {MalformedError} */
 export function elementsOf(json: Buffer, start: number): readonly ByteRange[] {
-  if (json[start] !== OPEN_LIST) throw malformed('a part of an object is not a list')
   const items: ByteRange[] = []
+  eachElement(json, start, (item) => items.push(item))
+  return items
+}
+
+/**
+ * Goes through the list that begins at `start`.
+ * @returns the index behind the list
+ * @throws {MalformedError}
+ */
+export function eachElement(json: Buffer, start: number, visit: (value: ByteRange) => void): number {
+  if (json[start] !== OPEN_LIST) throw malformed('a part of an object is not a list')
   let at = skipSpace(json, start + 1)
-  if (json[at] === CLOSE_LIST) return items
+  if (json[at] === CLOSE_LIST) return at + 1
   for (;;) {
     const from = skipSpace(json, at)
     at = skipValue(json, from)
-    items.push({ start: from, end: at })
+    visit({ start: from, end: at })
     at = skipSpace(json, at)
     const c = json[at++]
-    if (c === CLOSE_LIST) return items
+    if (c === CLOSE_LIST) return at
     if (c !== COMMA) throw notAfterValue(c)
   }
 }

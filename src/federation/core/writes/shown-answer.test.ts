@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MalformedError } from '../../../cache/core/bytes/malformed.ts'
-import { type AnswerStamp, shownAnswer } from './shown-answer.ts'
+import { type AnswerStamp, MAX_ANSWER_FIELDS, shownAnswer } from './shown-answer.ts'
 
 const STAMP: AnswerStamp = {
   member: 'east',
   mode: 'prefixed',
   areNamespaces: false,
   isNamespaced: true,
+  isList: false,
   version: (own) => `10001${own}`,
 }
+const LIST = { isList: true }
 const shown = (text: string, stamp: Partial<AnswerStamp> = {}): string =>
   shownAnswer(Buffer.from(text), { ...STAMP, ...stamp }).toString()
 
@@ -45,6 +47,7 @@ test('a list of what was deleted', () => {
   const list = JSON.parse(
     shown(
       `{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[${item('a', 'x', '1')},${item('b', 'x', '2')}]}`,
+      LIST,
     ),
   )
   assert.equal(list.metadata.resourceVersion, '100019')
@@ -55,7 +58,32 @@ test('a list of what was deleted', () => {
       { name: 'b', namespace: 'east--x', resourceVersion: '100012', annotations: undefined },
     ],
   )
-  assert.equal(shown('{"metadata":{},"items":[]}'), '{"metadata":{},"items":[]}')
+  for (const none of ['[]', 'null'])
+    assert.equal(shown(`{"metadata":{},"items":${none}}`, LIST), `{"metadata":{},"items":${none}}`)
+})
+
+test('an object that has items, or is of another kind with the name Status, is an object', () => {
+  for (const rest of ['"items":[]', '"items":["a"]', '"kind":"Status","apiVersion":"example.io/v1"'])
+    assert.equal(
+      shown(`{"metadata":{"namespace":"default"},${rest}}`),
+      `{"metadata":{"namespace":"east--default","annotations":{"portcullis.io/cluster":"east"}},${rest}}`,
+    )
+})
+
+test('an answer of a member has not too many fields', () => {
+  const fields = (count: number): string => Array.from({ length: count }, (_, at) => `"k${at}":1`).join(',')
+  const metadata = '"metadata":{"namespace":"x"}'
+  // Of the object, and of its metadata.
+  const most = MAX_ANSWER_FIELDS - 2
+  assert.doesNotThrow(() => shown(`{${metadata},${fields(most)}}`))
+  for (const text of [
+    `{${metadata},${fields(most + 1)}}`,
+    `{"metadata":{"namespace":"x",${fields(most + 1)}}}`,
+    `{"metadata":{"namespace":"x","annotations":{${fields(most)}}}}`,
+  ])
+    assert.throws(() => shown(text), /more than 100000 fields/)
+  const items = `{${metadata}},`.repeat(MAX_ANSWER_FIELDS / 2)
+  assert.throws(() => shown(`{"metadata":{},"items":[${items}{${metadata}}]}`, LIST), /more than 100000 fields/)
 })
 
 test('a Status keeps the words of the member; the name of what is in no namespace is the one that is shown', () => {
@@ -90,13 +118,16 @@ for (const [what, text] of [
   ['metadata that is none', '{"kind":"Pod","metadata":null}'],
   ['no namespace', '{"metadata":{"name":"web"}}'],
   ['a version that is not a number', '{"metadata":{"name":"web","namespace":"a","resourceVersion":"x"}}'],
-  ['items that are none', '{"metadata":{},"items":{}}'],
-  ['an item that is none', '{"metadata":{},"items":[7]}'],
   ['more behind it', '{"kind":"Status"}{}'],
 ] as const)
   test(`malformed: ${what}`, () => {
     assert.throws(() => shown(text), MalformedError)
   })
+
+test('malformed: items that are none', () => {
+  for (const items of ['{}', '[7]', '[{}]', '[{"metadata":{"name":"web"}}]'])
+    assert.throws(() => shown(`{"metadata":{},"items":${items}}`, LIST), MalformedError)
+})
 
 test('malformed: a namespace of what has none', () => {
   assert.throws(() => shown('{"metadata":{"name":"n1","namespace":"a"}}', { isNamespaced: false }), MalformedError)

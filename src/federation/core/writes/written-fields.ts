@@ -41,6 +41,13 @@ export const SHAPES: Readonly<Record<BodyShape, WrittenMap>> = {
   ]),
 }
 
+/** Texts of a body may have megabytes, and are in answers and logs. */
+const MOST_SHOWN = 253
+
+export function inWords(text: string): string {
+  return text.length <= MOST_SHOWN ? text : `${text.slice(0, MOST_SHOWN)}...`
+}
+
 /** The version that is written says nothing of the member: the client has to read again. */
 export class StaleVersion extends Error {}
 

@@ -258,3 +258,17 @@ test('as many operations as kube-apiserver takes', () => {
     (error) => error instanceof UnreadableBody && error.code === 413,
   )
 })
+
+test('what is inside of a changed field is not one', () => {
+  const text = '[{"op":"add","path":"/metadata/namespace/x","value":"elsewhere"}]'
+  assert.equal(patched(text), text)
+})
+
+test('a long path of a JSON patch is not repeated in the refusal', () => {
+  const path = `/metadata/namespace${'/a'.repeat(100_000)}`
+  assert.throws(
+    () => patched(`[{"op":"copy","from":"/a","path":"${path}"}]`),
+    (error) => error instanceof UnreadableBody && error.message.length < 500,
+  )
+  assert.throws(() => patched(`[{"op":"add","path":"${path}/"}]`), UnreadableBody)
+})

@@ -1,6 +1,6 @@
 // The body of a write in JSON, as the member gets it: objects, options, and patches of objects.
 
-import { eachMember, elementsOf, keyAt } from '../../../cache/core/bytes/json-members.ts'
+import { eachElement, eachMember, keyAt } from '../../../cache/core/bytes/json-members.ts'
 import { malformed } from '../../../cache/core/bytes/malformed.ts'
 import type { ByteRange } from '../../../cache/core/bytes/object-facts.ts'
 import { OPEN_MAP, QUOTE, skipSpace } from '../../../cache/core/bytes/skip-json.ts'
@@ -8,7 +8,14 @@ import { UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { MAX_PATCH_OPERATIONS } from '../../../kube/core/objects/patch.ts'
 import { type ByteEdit, cutItems, edited } from '../byte-edits.ts'
 import { CLUSTER_ANNOTATION } from '../objects.ts'
-import { type ChangeField, SeenFields, WRITTEN_METADATA, type WrittenMap, type WrittenPlace } from './written-fields.ts'
+import {
+  type ChangeField,
+  inWords,
+  SeenFields,
+  WRITTEN_METADATA,
+  type WrittenMap,
+  type WrittenPlace,
+} from './written-fields.ts'
 
 /**
  * An object, or a merge patch of one: what it says of metadata is said in the same way.
@@ -27,25 +34,25 @@ export function writtenJson(json: Buffer, places: WrittenMap, change: ChangeFiel
 export function writtenJsonPatch(json: Buffer, change: ChangeField): Buffer {
   const edits: ByteEdit[] = []
   const start = skipSpace(json, 0)
-  const operations = elementsOf(json, start)
-  if (operations.length > MAX_PATCH_OPERATIONS) {
-    const limit = `The allowed maximum operations in a JSON patch is ${MAX_PATCH_OPERATIONS}, got ${operations.length}`
-    throw new UnreadableBody(413, `Request entity too large: ${limit}`)
-  }
+  const operations: ByteRange[] = []
   const cut = new Set<number>()
-  for (const [index, { start: at }] of operations.entries()) {
-    const operation = operationAt(json, at)
-    const outcome = editOperation(json, operation, change, edits)
-    if (outcome === 'cut') cut.add(index)
-  }
-  const last = operations.at(-1)
-  const bracket = skipSpace(json, last === undefined ? start + 1 : last.end)
-  atEnd(json, bracket + 1)
+  const end = eachElement(json, start, (range) => {
+    if (operations.length === MAX_PATCH_OPERATIONS) throw tooManyOperations()
+    if (editOperation(json, operationAt(json, range.start), change, edits) === 'cut') cut.add(operations.length)
+    operations.push(range)
+  })
+  atEnd(json, end)
   const cuts = cutItems(operations, (index) => cut.has(index))
   return edited(
     json,
     [...edits, ...cuts].sort((a, b) => a.start - b.start),
   )
+}
+
+/** As kube-apiserver says it, which counts them. */
+function tooManyOperations(): UnreadableBody {
+  const limit = `The allowed maximum operations in a JSON patch is ${MAX_PATCH_OPERATIONS}, got more`
+  return new UnreadableBody(413, `Request entity too large: ${limit}`)
 }
 
 function atEnd(json: Buffer, at: number): void {
@@ -137,12 +144,17 @@ function operationAt(json: Buffer, start: number): PatchOperation {
   }
 }
 
+/** Deep enough to tell what is changed: `/metadata/annotations/KEY`, and that there is more. */
+const STEPS = 4
+
 /**
- * A JSON Pointer (RFC 6901) to something in the object. What is before the first slash, and empty steps, one library skips and another does not.
+ * The first steps of a JSON Pointer (RFC 6901) to something in the object. What is before the first slash, and empty steps, one library skips and another does
+ * not.
  */
 function pointerOf(pointer: string | undefined): readonly string[] {
-  const [before, ...steps] = pointer?.split('/') ?? []
-  if (before !== '' || steps.length === 0 || steps.includes('')) throw notAPatch('a path of it is not that of a field')
+  const [before, ...steps] = pointer?.split('/', STEPS + 1) ?? []
+  if (before !== '' || steps.length === 0 || pointer?.includes('//') === true || pointer?.endsWith('/') === true)
+    throw notAPatch('a path of it is not that of a field')
   return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
@@ -162,7 +174,7 @@ function editOperation(
 ): 'cut' | 'kept' {
   if (op === 'copy' || op === 'move') {
     if (differs(path) || isPath(path, [METADATA, ANNOTATIONS]) || (from !== undefined && differs(from)))
-      throw notAPatch(`it copies or moves what has another value in the member: /${path.join('/')}`)
+      throw notAPatch(`it copies or moves what has another value in the member: ${inWords(`/${path.join('/')}`)}`)
     return 'kept'
   }
   if (isPath(path, SHOWN_ANNOTATION)) {

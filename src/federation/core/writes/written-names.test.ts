@@ -82,3 +82,17 @@ test('the member of a new object follows from its name', () => {
     assert.equal(memberOfNew(none, resource), undefined, none)
   assert.equal(memberOfNew(prefixedNamespace('west', 'n'.repeat(60)), namespace('', '').resource), undefined)
 })
+
+test('a long text of the body is not repeated in the refusal', () => {
+  const long = 'x'.repeat(100_000)
+  for (const [field, to] of [
+    ['name', node('west--n1', 'n1')],
+    ['name', node('', '')],
+    ['generateName', node('', '')],
+    ['resourceVersion', POD],
+  ] as const)
+    assert.throws(
+      () => changeFor(to)(field, long),
+      (error) => error instanceof UnreadableBody && error.message.length < 500,
+    )
+})

@@ -5,7 +5,7 @@ import { UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { versionsOf } from '../federation-epoch.ts'
 import type { NamedResource } from '../member-scope.ts'
 import { parseVector } from '../vectors.ts'
-import { type ChangeField, StaleVersion } from './written-fields.ts'
+import { type ChangeField, inWords, StaleVersion } from './written-fields.ts'
 
 interface ObjectName {
   /** '' = none. */
@@ -44,7 +44,7 @@ export function changeFor({ members, slot, shown, inMember, resource }: WrittenT
         if (text === shown.name) return inMember.name
         throw new UnreadableBody(
           400,
-          `the name of the object (${text}) does not match the name on the URL (${shown.name})`,
+          `the name of the object (${inWords(text)}) does not match the name on the URL (${shown.name})`,
         )
       case 'generateName':
         // Shown objects have it as the member does.
@@ -61,7 +61,7 @@ export function memberOfNew(name: string, resource: NamedResource): string | und
 function newName(name: string, member: string, resource: NamedResource): string {
   const split = splitNew(name, resource)
   if (split?.member === member) return split.name
-  throw new UnreadableBody(400, `the name of the object (${name}) is not one of ${member}--NAME`)
+  throw new UnreadableBody(400, `the name of the object (${inWords(name)}) is not one of ${member}--NAME`)
 }
 
 /** What ends in a hash is not the name of anything new. */
@@ -77,11 +77,9 @@ function versionInMember(text: string, members: WrittenTo['members'], slot: numb
   if (vector === undefined)
     throw new UnreadableBody(
       400,
-      `resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, MOST_SHOWN))}: it is not one of this cluster's`,
+      `resourceVersion: Invalid value: ${JSON.stringify(inWords(text))}: it is not one of this cluster's`,
     )
   const own = versionsOf(vector, members)?.[slot] ?? ''
   if (own === '') throw new StaleVersion('it is from other members')
   return own
 }
-
-const MOST_SHOWN = 64
