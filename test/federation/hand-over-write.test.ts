@@ -270,6 +270,7 @@ test('what cannot be read in one way reaches no member', async () => {
     ['POST', PODS, 'application/cbor', '{}', 415],
     ['POST', PODS, 'application/yaml', 'a: &x b', 400],
     ['POST', PODS, 'application/yaml', `a: ${'b'.repeat(40_000)}`, 413],
+    ['DELETE', POD, 'application/yaml', `a: ${'b'.repeat(2000)}`, 413],
     ['POST', PODS, 'application/vnd.kubernetes.protobuf', 'k8s', 400],
     ['PUT', POD, '', '{"metadata":{"resourceVersion":"7"}}', 400],
     ['PUT', POD, '', `{"metadata":{"resourceVersion":"${vector('')}"}}`, 409],

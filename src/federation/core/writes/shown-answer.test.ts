@@ -91,10 +91,8 @@ test('a Status keeps the words of the member; the name of what is in no namespac
     `{"kind":"Status","metadata":{},"message":"pods \\"x\\" in default","details":{${details}}}`
   const pod = status('"name":"web","kind":"pods","uid":"u","causes":[{"field":"metadata.name"}]')
   assert.equal(shown(pod), pod)
-  assert.equal(
-    shown(status('"name":"absent","kind":"namespaces"')),
-    status('"name":"east--absent","kind":"namespaces"'),
-  )
+  for (const kind of ['namespaces', 'Namespace'])
+    assert.equal(shown(status(`"name":"absent","kind":"${kind}"`)), status(`"name":"east--absent","kind":"${kind}"`))
   assert.equal(
     shown(status('"name":"x","group":"g","kind":"namespaces"')),
     status('"name":"x","group":"g","kind":"namespaces"'),

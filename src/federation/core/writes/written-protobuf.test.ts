@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
+import { MAX_MESSAGE_FIELDS, TooManyFields } from '../../../kit/core/text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import { ENVELOPE_TAIL, envelopeHead, PROTOBUF_MAGIC, UNKNOWN } from '../../../kube/core/objects/protobuf-envelope.ts'
 import { CLUSTER_ANNOTATION } from '../objects.ts'
@@ -172,4 +173,10 @@ test('whatever else is in an object stays byte for byte', () => {
       assert.deepEqual(written(of(name)), of(`name<${name}`))
     }),
   )
+})
+
+test('fields of the object and of its metadata are counted together', () => {
+  const half: Fields = Array.from({ length: MAX_MESSAGE_FIELDS / 2 }, () => [99, 1])
+  assert.doesNotThrow(() => written(body(half)))
+  assert.throws(() => written(body([[1, half], ...half])), TooManyFields)
 })

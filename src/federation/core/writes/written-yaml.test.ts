@@ -62,6 +62,10 @@ for (const [what, text] of [
   ['a name twice', 'metadata:\n  name: a\n  name: b\n'],
   ['the annotation twice', 'metadata:\n  annotations:\n    portcullis.io/cluster: a\n    portcullis.io/cluster: b\n'],
   ['the annotation in braces', 'metadata:\n  annotations: {portcullis.io/cluster: a}\n'],
+  [
+    'the annotation in braces, with another in its line',
+    'metadata:\n  annotations: {\n    portcullis.io/cluster: a, b: c\n  }\n',
+  ],
   ['the annotation over several lines', 'metadata:\n  annotations:\n    portcullis.io/cluster:\n      a\n'],
   ['the annotation as a complex key', 'metadata:\n  annotations:\n    ? portcullis.io/cluster\n    : a\n'],
   ['a block of text for a name', 'metadata:\n  name: |-\n    web\n'],
