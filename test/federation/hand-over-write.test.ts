@@ -13,6 +13,7 @@ import type { UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster
 import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
 import { type Config, loadConfig } from '../../src/process/config/config.ts'
 import { h2Open, h2Request, h2Response, type Response, valuesOf } from '../harness/clients/h2-client.ts'
+import { http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { type FederatedStub, startFederatedStub } from '../harness/federation/federated-stub.ts'
 import type { InProcessGateway } from '../harness/gateways/in-process.ts'
 import { ALLOW_ALL } from '../harness/objects/objects.ts'
@@ -210,6 +211,7 @@ describe('what is in no namespace', () => {
       resources: [
         { version: 'v1', resource: 'nodes' },
         { version: 'v1', resource: 'namespaces' },
+        { version: 'v1', resource: 'pods' },
       ],
     },
   }
@@ -230,6 +232,17 @@ describe('what is in no namespace', () => {
     assert.equal(scene.written.length, 1)
   })
 
+  test('a new one is not for a member that does not know its users, though others do', async () => {
+    const { write, written } = await setUp({
+      ...ofAll,
+      members: [{ name: 'east', trustUsers: true }, { name: 'west' }],
+    })
+    const answer = await write('POST', '/api/v1/nodes', object('west--n1'))
+    assert.equal(answer.status, 403)
+    assert.match(json(answer).message, /^user "alice" cannot create nodes in cluster "west"$/)
+    assert.deepEqual(written, [])
+  })
+
   test('what is a step back without the member in front of it is not handed over', async () => {
     const scene = await setUp(ofAll)
     for (const name of ['east--..', 'east--.', 'east--.a', 'east---a'])
@@ -237,7 +250,7 @@ describe('what is in no namespace', () => {
         const answer = await scene.write('DELETE', `/api/v1/${resource}/${name}`)
         assert.ok([404, 405].includes(answer.status), `${resource}/${name}: ${answer.body}`)
       }
-    for (const namespace of ['east--..', 'east--'])
+    for (const namespace of ['east--..', 'east--', 'east---a'])
       assert.notEqual((await scene.write('DELETE', `/api/v1/namespaces/${namespace}/pods/web`)).status, 200)
     assert.deepEqual(scene.written, [])
   })
@@ -465,6 +478,94 @@ describe('an answer', () => {
     assert.equal(answer.status, 502)
     assert.equal(scene.written.length, 1)
   })
+})
+
+describe('in HTTP/1.1', () => {
+  const BODY = '{"metadata":{"namespace":"east--default"}}'
+  const IN_BODY = '{"metadata":{"namespace":"default"}}'
+
+  async function client({ gateway, certificateOf }: Scene) {
+    const options = { port: gateway.port, serverName: 'all', cert: certificateOf('alice') }
+    const http1 = await http1Connect(options)
+    cleanups.push(http1.destroy)
+    return http1
+  }
+
+  test('a body in chunks, with trailers, and one that waits for 100 Continue', async () => {
+    const scene = await setUp()
+    const { send, response } = await client(scene)
+    const chunked = ['Content-Type: application/json', 'Transfer-Encoding: chunked', 'Trailer: x']
+    send(requestHead(`PUT ${POD}`, chunked, 'all'))
+    for (const c of BODY) send(`1\r\n${c}\r\n`)
+    send('0\r\nx: y\r\n\r\n')
+    const answer = await response()
+    assert.deepEqual([answer.status, String(answer.body)], [200, SHOWN])
+    assert.deepEqual(answer.values('content-length'), [String(SHOWN.length)])
+    const expecting = ['Content-Type: application/json', `Content-Length: ${BODY.length}`, 'Expect: 100-continue']
+    send(requestHead(`PUT ${POD}`, expecting, 'all'))
+    assert.equal((await response()).status, 100)
+    send(BODY)
+    assert.equal((await response()).status, 200)
+    for (const { request, body } of scene.written) {
+      assert.equal(body, IN_BODY)
+      assert.deepEqual(request.values('content-length'), [String(IN_BODY.length)])
+      for (const name of ['expect', 'transfer-encoding', 'trailer', 'x']) assert.deepEqual(request.values(name), [])
+    }
+    assert.equal(scene.written.length, 2)
+  })
+
+  test('what asks for an upgrade is not a write: its answer would come as the member sent it', async () => {
+    const scene = await setUp()
+    for (const line of [`GET ${POD}/status`, `POST ${POD}/eviction`, `DELETE ${POD}`]) {
+      const { send, response } = await client(scene)
+      send(requestHead(line, ['Connection: Upgrade', 'Upgrade: SPDY/3.1'], 'all'))
+      assert.equal((await response()).status, 400, line)
+    }
+    assert.deepEqual(scene.written, [])
+  })
+})
+
+test('what a member refuses before it has read it is answered, and a stream that it refuses is sent again', async () => {
+  const scene = await setUp()
+  const { answer: reading } = scene.east
+  scene.east.answer = (request) => {
+    reply(request, 413, '{"kind":"Status","apiVersion":"v1","code":413}')
+    request.stream.close(0)
+  }
+  const large = `{"metadata":{"namespace":"east--default"},"data":"${'x'.repeat(3_000_000)}"}`
+  assert.equal((await scene.write('PUT', POD, large)).status, 413)
+  scene.east.answer = reading
+  scene.told = (request) => {
+    if (scene.written.length === 1) request.stream.close(7)
+    else reply(request, 200, ANSWER)
+  }
+  const answer = await scene.write('PUT', POD, '{"metadata":{"namespace":"east--default"}}')
+  assert.deepEqual([answer.status, String(answer.body)], [200, SHOWN])
+  const bodies = scene.written.map(({ body }) => body)
+  assert.deepEqual(bodies, Array(2).fill('{"metadata":{"namespace":"default"}}'))
+  await waitFor('its memory', async () => (await buffered(scene.gateway)) === 0)
+})
+
+test('the memory of an answer is free when its client goes, and there may be too little of it', async () => {
+  const scene = await setUp({}, { maxBufferedBytes: 200_000 })
+  const streams: SeenRequest['stream'][] = []
+  scene.told = ({ stream }) => {
+    streams.push(stream)
+    stream.respond([':status', '200', 'content-type', 'application/json'])
+    stream.write(' '.repeat(10_000))
+  }
+  const gone = h2Open(scene.connect('alice'), [':method', 'DELETE', ':path', POD, ':authority', 'all'])
+  await waitFor('the answer', async () => (await buffered(scene.gateway)) >= 10_000)
+  gone.close(8)
+  await waitFor('its memory', async () => (await buffered(scene.gateway)) === 0)
+  await waitFor('its end', () => streams[0]?.destroyed)
+  const waiting = scene.write('DELETE', POD)
+  await waitFor('the next', () => streams[1])
+  streams[1]?.end(' '.repeat(300_000))
+  const answer = await waiting
+  assert.equal(answer.status, 502)
+  assert.match(json(answer).message, /too much waits for clients of this user; the request has been carried out$/)
+  await waitFor('its memory', async () => (await buffered(scene.gateway)) === 0)
 })
 
 test('the audit log has the bodies as the member had them', async () => {

@@ -5,7 +5,7 @@ import type {
   UpstreamCluster,
   UpstreamClusterSpec,
 } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
-import { createCA } from '../../../src/pki/io/pki.ts'
+import { createCA, type KeyPair } from '../../../src/pki/io/pki.ts'
 import type { Config } from '../../../src/process/config/config.ts'
 import { h2Connect } from '../clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../gateways/in-process.ts'
@@ -18,6 +18,8 @@ export interface FederatedStub {
   readonly gateway: InProcessGateway
   readonly east: StubUpstream
   connect(user: string, groups?: readonly string[]): ClientHttp2Session
+  /** For other clients. */
+  certificateOf(user: string): KeyPair
   stop(): Promise<void>
 }
 
@@ -49,6 +51,7 @@ export async function startFederatedStub(
       sessions.push(session)
       return session
     },
+    certificateOf: (user) => clientPair(clientCA, user),
     stop: async () => {
       for (const session of sessions) session.destroy()
       await gateway.stop()
