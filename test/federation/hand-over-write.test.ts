@@ -227,6 +227,9 @@ describe('what is in no namespace', () => {
       scene.written.map(({ request, body }) => [request.path, body]),
       [['/api/v1/nodes', object('n1')]],
     )
+    const generated = '{"metadata":{"generateName":"east--n"}}'
+    assert.equal((await scene.write('POST', '/api/v1/nodes', generated)).status, 201)
+    assert.equal(scene.written.pop()?.body, generated.replace('east--', ''))
     for (const name of ['n1', 'west--n1', ''])
       assert.equal((await scene.write('POST', '/api/v1/nodes', object(name))).status, 404, name)
     assert.equal(scene.written.length, 1)
@@ -397,6 +400,7 @@ describe('an answer', () => {
     ['a page with an error', 503, '<p>', html],
     ['text', 200, 'ok', ['content-type', 'text/plain']],
     ['compressed', 200, gzipSync(ANSWER), ['content-type', 'application/json', 'content-encoding', 'gzip']],
+    ['said to be compressed', 200, ANSWER, ['content-type', 'application/json', 'content-encoding', 'gzip']],
     ['Protobuf', 200, 'k8s\0', ['content-type', 'application/vnd.kubernetes.protobuf']],
     ['a part of one', 200, ANSWER.slice(0, -1), ['content-type', 'application/json']],
     ['another object', 200, '{"metadata":{"name":"web"}}', ['content-type', 'application/json']],
@@ -412,6 +416,7 @@ describe('an answer', () => {
       assert.equal(answer.status, 502, String(answer.body))
       assert.match(json(answer).message, /^cluster "east" answered \d+, and that cannot be shown: /)
       assert.equal(/carried out/.test(json(answer).message), status === 200)
+      assert.equal(/more than 10485760 bytes/.test(json(answer).message), what === 'too long')
       await waitFor('its memory', async () => (await buffered(scene.gateway)) === 0)
     })
 

@@ -73,7 +73,7 @@ test('an object that has items, or is of another kind with the name Status, is a
 test('an answer of a member has not too many fields', () => {
   const fields = (count: number): string => Array.from({ length: count }, (_, at) => `"k${at}":1`).join(',')
   const metadata = '"metadata":{"namespace":"x"}'
-  // Of the object, and of its metadata.
+  // Two are the metadata and its namespace.
   const most = MAX_ANSWER_FIELDS - 2
   assert.doesNotThrow(() => shown(`{${metadata},${fields(most)}}`))
   for (const text of [
