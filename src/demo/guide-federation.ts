@@ -16,9 +16,8 @@ prod, and says DELETED of none:
   kubectl --context portcullis wait uc all --for condition=MembersReady=False
   kubectl --context all get pods -A
   kubectl scale deployment checkout --replicas 7
-And back: there is no Warning any more, and the same watch has what happens in staging. Writes go to the members:
+And back: there is no Warning any more, and the same watch has what happens in staging. A write goes to the member that its namespace names:
   disable_staging false
   kubectl --context portcullis wait uc all --for condition=MembersReady
   kubectl --context all get pods -A
-  kubectl --context staging-alice scale deployment checkout --replicas 5
-  kubectl --context all scale deployment checkout -n prod--shop --replicas 6`
+  kubectl --context all scale deployment checkout -n staging--shop --replicas 5`

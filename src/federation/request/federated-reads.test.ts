@@ -160,6 +160,19 @@ for (const target of [LIST, `${LIST}?limit=1`, `${LIST}?watch=1`, '/api/v1/names
   })
 }
 
+test('an object that is not known of a member that could not be proved to be current is not said to be missing', async () => {
+  const world = new World()
+  const target = '/api/v1/namespaces/north--a/pods/none'
+  assert.equal((await world.read(target).answer)?.refused, 'federated-object-missing')
+  world.freeze()
+  const { answer } = world.read(target)
+  await nextTurn()
+  world.fail(2_000)
+  const refusal = await answer
+  assert.equal(refusal?.refused, 'member-unavailable')
+  assert.match(refusal.message, /whether pods "none" is there is not known: north could not be proved to be current/)
+})
+
 test('a slow right leaves the rest of the time for the proof', async () => {
   const world = new World()
   await world.read(LIST).answer

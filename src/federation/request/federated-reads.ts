@@ -40,6 +40,7 @@ import { type Awaited, awaitedBy, reachInMember } from './reach-versions.ts'
 import {
   notFederated,
   objectMissing,
+  objectUnknown,
   outOfMemory,
   readsOnly,
   refuseDuplicate,
@@ -69,6 +70,8 @@ interface Prepared {
   readonly collection: FederatedCollection
   readonly members: readonly AskedMember[]
   readonly awaited: Awaited
+  /** Every member has answered, and what is kept of it is as new as the answer has to be. */
+  readonly isWhole: boolean
   /** A member never had the version behind which the watch is to go on. */
   readonly isExpired: boolean
   readonly shown: ShownObjects
@@ -169,7 +172,7 @@ export class FederatedReadsFilter implements RequestFilter {
     const asking = { federation, collection, asked, resource, known, reach }
     const found = await readable(() => askedMembers(decision, asking))
     if ('refused' in found) return found
-    const { members, warnings, isExpired } = found
+    const { members, warnings, isWhole, isExpired } = found
     const [first] = members
     const selects: Selects[] = federation.members.map(() => NONE)
     for (const { slot, scope, kept } of members) {
@@ -198,10 +201,10 @@ export class FederatedReadsFilter implements RequestFilter {
       },
       collection,
     )
-    return { decision, federation, collection, members, awaited, isExpired, shown, selects, warnings }
+    return { decision, federation, collection, members, awaited, isWhole, isExpired, shown, selects, warnings }
   }
 
-  #get({ decision, federation, members, shown, warnings }: Prepared): Refusal | undefined {
+  #get({ decision, federation, members, shown, isWhole, warnings }: Prepared): Refusal | undefined {
     const found = members.flatMap(({ slot, scope, kept }) => {
       const object = kept.get(scope.namespace, scope.name)
       return object === undefined ? [] : [{ slot, object }]
@@ -209,7 +212,8 @@ export class FederatedReadsFilter implements RequestFilter {
     const [one, second] = found
     if (one !== undefined && second !== undefined)
       return refuseDuplicate(decision.info, federation, [one.slot, second.slot])
-    if (one === undefined) return objectMissing(decision)
+    // A controller creates again what is not found.
+    if (one === undefined) return isWhole ? objectMissing(decision) : objectUnknown(decision, warnings)
     const answer = writable(() => shown.form.object(shown.stamped(one)))
     if (answer === undefined) return refuse('internal', 'the object cannot be shown')
     if (!decision.exchange.takeMemory(answer.length)) return outOfMemory()

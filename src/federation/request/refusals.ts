@@ -43,6 +43,11 @@ export function objectMissing({ info: { apiGroup, resource, name } }: Decision):
   return refuse('federated-object-missing', `${what} "${name}" not found`, { object: { kind: resource, name } })
 }
 
+/** A member that has not answered, or not proved that what is kept of it is current, may have it. */
+export function objectUnknown({ info: { resource, name } }: Decision, [why = '']: readonly string[]): Refusal {
+  return refuse('member-unavailable', `whether ${resource} "${name}" is there is not known: ${why}`)
+}
+
 /** A namespace that is not one of a member's. */
 export function unknownName(
   { members, mode }: CompiledFederation,
