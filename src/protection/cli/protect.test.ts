@@ -660,7 +660,7 @@ describe('the command line', () => {
     const { out } = await program('protect', '--help')
     for (const name of ['status', 'why', 'dry-run', 'install']) assert.match(out, new RegExp(`^  ${name} `, 'm'))
     assert.match((await program('protect', 'why', '--help')).out, /--pod-context <name>/)
-    for (const path of [['protect', 'install'], ['control', 'kubeconfig'], ['protect'], ['degrade']]) {
+    for (const path of [['protect', 'install'], ['control', 'kubeconfig'], ['protect']]) {
       const asked = await program('help', ...path)
       assert.deepEqual([asked.code, asked.out], [0, (await program(...path, '--help')).out])
       assert.match(asked.out, new RegExp(`^Usage: portcullis ${path.join(' ')} `))
@@ -671,9 +671,9 @@ describe('the command line', () => {
   })
 
   test('an unknown command names the help that lists all, which works', async () => {
-    const wrong = await program('degradee')
+    const wrong = await program('protectt')
     assert.match(wrong.err, /portcullis help lists all commands/)
-    assert.match((await program('help')).out, /^ {2}degrade /m)
+    assert.match((await program('help')).out, /^ {2}protect /m)
   })
 
   test('what is missing or wrong is said', async () => {
