@@ -4,6 +4,10 @@ import { FactsReader } from '../../../src/cache/core/bytes/object-facts.ts'
 import { parseContinue } from '../../../src/federation/core/continue.ts'
 import { discoveryAt, joinedResources } from '../../../src/federation/core/discovery.ts'
 import { type Stamp, stampObject } from '../../../src/federation/core/objects.ts'
+import { customPrinter } from '../../../src/federation/core/tables/custom-printer.ts'
+import type { Printer } from '../../../src/federation/core/tables/printer.ts'
+import { builtInPrinter } from '../../../src/federation/core/tables/printers.ts'
+import { TableWriter } from '../../../src/federation/core/tables/table-writer.ts'
 import { parseVector } from '../../../src/federation/core/vectors.ts'
 import { shownAnswer } from '../../../src/federation/core/writes/shown-answer.ts'
 import { writtenBody } from '../../../src/federation/core/writes/written-body.ts'
@@ -20,6 +24,23 @@ const unchanged: ChangeField = (_, text) => `x${text}`
 const METADATA = '{"metadata":{"name":"a"'
 const PODS = [{ group: '', version: 'v1', resource: 'pods' }]
 const HEAD = '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","resourceVersion":"1"'
+const DEPLOYMENT = HEAD.replace('"Pod","apiVersion":"v1"', '"Deployment","apiVersion":"apps/v1"')
+const WIDGETS = '{"metadata":{"name":"widgets"},"spec":{"versions":[{"name":"v1","additionalPrinterColumns":['
+
+/** The row of an object in a Table, from its bytes. */
+function rowBy(printer: Printer | undefined): (json: Buffer) => unknown {
+  if (printer === undefined) throw new Error('there is no such printer')
+  const writer = new TableWriter({ apiVersion: 'meta.k8s.io/v1', include: 'Metadata', printer, json: 'declared' })
+  const facts = new FactsReader([])
+  return (json) => writer.row({ content: json, facts: facts.read(json) }, 0)
+}
+
+const WIDGET_PRINTER = customPrinter(
+  Buffer.from(
+    `${WIDGETS}{"name":"A","type":"string","jsonPath":".spec"},{"name":"B","type":"string","jsonPath":".spec[?(@.a==\\"b\\")].c"}]}]}}`,
+  ),
+  'v1',
+)
 
 export const PARSERS: readonly Parser[] = [
   parserOf({
@@ -123,6 +144,79 @@ export const PARSERS: readonly Parser[] = [
       'other metadata': list('"k{n}":"v"', HEAD.concat(','), '}}'),
       'a long name': repeat('a', '{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"1","name":"', '"}}'),
       'a long spec': repeat('a', `${HEAD}},"spec":"`, '"}'),
+    },
+  }),
+  parserOf({
+    name: 'row of a Table, a pod',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: rowBy(builtInPrinter({ group: '', resource: 'pods' })),
+    tokens: JSON_TOKENS,
+    shapes: {
+      annotations: list('"k{n}":"v"', `${HEAD},"annotations":{`, '}}}'),
+      containers: list('{"name":"c{n}"}', `${HEAD}},"spec":{"containers":[`, ']}}'),
+      'statuses of containers': list(
+        '{"name":"c{n}","restartCount":1,"state":{"waiting":{"reason":"a"}}}',
+        `${HEAD}},"status":{"containerStatuses":[`,
+        ']}}',
+      ),
+      'statuses of init containers': list(
+        '{"name":"c{n}","state":{"terminated":{"exitCode":1}}}',
+        `${HEAD}},"spec":{"initContainers":[{"name":"c0"}]},"status":{"initContainerStatuses":[`,
+        ']}}',
+      ),
+      conditions: list('{"type":"Ready","status":"True"}', `${HEAD}},"status":{"conditions":[`, ']}}'),
+      'readiness gates': list('{"conditionType":"a{n}"}', `${HEAD}},"spec":{"readinessGates":[`, ']}}'),
+      'a long reason': repeat('a', `${HEAD}},"status":{"reason":"`, '"}}'),
+    },
+  }),
+  parserOf({
+    name: 'row of a Table, a deployment',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: rowBy(builtInPrinter({ group: 'apps', resource: 'deployments' })),
+    tokens: JSON_TOKENS,
+    shapes: {
+      containers: list(
+        '{"name":"c{n}","image":"i"}',
+        `${DEPLOYMENT}},"spec":{"template":{"spec":{"containers":[`,
+        ']}}}}',
+      ),
+      labels: list('"k{n}":"v"', `${DEPLOYMENT}},"spec":{"selector":{"matchLabels":{`, '}}}}'),
+      expressions: list(
+        '{"key":"k{n}","operator":"In","values":["a"]}',
+        `${DEPLOYMENT}},"spec":{"selector":{"matchExpressions":[`,
+        ']}}}',
+      ),
+    },
+  }),
+  parserOf({
+    name: 'row of a Table, a custom resource',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: rowBy(WIDGET_PRINTER),
+    tokens: JSON_TOKENS,
+    shapes: {
+      'a long text': repeat('a', `${HEAD}},"spec":"`, '"}'),
+      lists: list('{"a":"b","c":{n}}', `${HEAD}},"spec":[`, ']}'),
+      maps: list('"k{n}":"v"', `${HEAD}},"spec":{`, '}}'),
+    },
+  }),
+  parserOf({
+    name: 'columns of a CustomResourceDefinition',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    prepare: bytes,
+    read: (definition) => customPrinter(definition, 'v1'),
+    tokens: [...JSON_TOKENS, '"jsonPath":".a"', '"additionalPrinterColumns":['],
+    shapes: {
+      columns: list('{"name":"c{n}","type":"string","jsonPath":".a"}', WIDGETS, ']}]}}'),
+      'other versions': list('{"name":"w{n}"}', '{"spec":{"versions":[', ']}}'),
+      'a long path': repeat('.a', `${WIDGETS}{"jsonPath":"`, '"}]}]}}'),
+      'a long schema': repeat('a', '{"spec":{"versions":[{"name":"v1","schema":"', '"}]}}'),
     },
   }),
   parser({
