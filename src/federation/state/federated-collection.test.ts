@@ -4,7 +4,7 @@ import { bookmarkPods, changePod, keptPods } from '../../../test/harness/federat
 import type { CollectionChange } from '../../cache/core/changes/collection.ts'
 import type { CachedCollection } from '../../cache/state/cached-collection.ts'
 import { HISTORY_BYTES, HISTORY_MS, MADE_BYTES } from '../../cache/state/recent-changes.ts'
-import { FederatedCollection } from './federated-collection.ts'
+import { FederatedCollection, type Versions } from './federated-collection.ts'
 
 let nowMs = 0
 const clock = { monotonic: () => nowMs }
@@ -125,14 +125,37 @@ test('of large changes less are kept, and so much at once that none is left ends
   assert.deepEqual(news(all, ['120', '50']), [])
 })
 
-test('an object keeps the versions that it was given; one that has not changed since has its own alone', () => {
+test('an object keeps the versions that it was given; one that has not changed since has the first of other members', () => {
   const { all, east, west } = two()
   change(west, 51)
   change(east, 101)
   bookmark(west, 70)
   const [x, y] = [east.get('a', 'x'), east.get('a', 'y')]
   assert.deepEqual(x && all.stampOf(0, x), ['101', '51'])
-  assert.deepEqual(y && all.stampOf(0, y), ['100', ''])
+  assert.deepEqual(y && all.stampOf(0, y), ['100', '50'])
+})
+
+test('no object has an older version in a process that begins later, nor once its member is read again', () => {
+  const { all, east, west } = two()
+  change(west, 51)
+  change(east, 101)
+  change(west, 52)
+  const restarted = new FederatedCollection(2, clock)
+  restarted.follow(1, west)
+  restarted.follow(0, east)
+  const notOlder = (slot: number, before: Versions, after: Versions): void =>
+    assert.ok(
+      before.every((version, at) => Number(version) <= Number(after[at])),
+      `${slot}: ${before} then ${after}`,
+    )
+  for (const [slot, member] of [east, west].entries()) {
+    for (const object of member.range('').objects)
+      notOlder(slot, all.stampOf(slot, object), restarted.stampOf(slot, object))
+  }
+  const before = all.stampOf(1, west.get('a', 'x') ?? assert.fail())
+  const again = kept(52, 'x')
+  all.follow(1, again)
+  notOlder(1, before, all.stampOf(1, again.get('a', 'x') ?? assert.fail()))
 })
 
 test('a member that is read again ends the watches; who knows an older version of it begins again, others go on', () => {

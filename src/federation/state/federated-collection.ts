@@ -76,6 +76,10 @@ export class FederatedCollection {
   readonly #since: string[]
   #versions: string[]
   #isGone = false
+  /** By slot: the version from which it was followed first. */
+  readonly #first: string[]
+  /** By slot: those of all members when what is kept of it now began to be followed. */
+  readonly #atFollow: Versions[] = []
   /** Objects that have changed since the members are followed here. */
   readonly #stamps = new WeakMap<CachedObject, Versions>()
 
@@ -85,6 +89,7 @@ export class FederatedCollection {
     this.#clock = clock
     this.#since = Array.from({ length: slots }, () => '')
     this.#versions = [...this.#since]
+    this.#first = [...this.#since]
   }
 
   /** Everything up to them is known. */
@@ -115,6 +120,8 @@ export class FederatedCollection {
       this.#parts[slot] = part
       this.#since[slot] = collection.version
       this.#versions = withVersion(this.#versions, slot, collection.version)
+      this.#first[slot] ||= collection.version
+      this.#atFollow[slot] = this.#versions
     }
     this.#end()
   }
@@ -127,11 +134,15 @@ export class FederatedCollection {
     this.#end()
   }
 
-  /** The versions that an object was given when it was applied. Of those that have not changed since only their own is known. */
+  /**
+   * The versions that an object was given when it was applied. One that has not changed since is given those of other members with which it was read, or the
+   * first that came of them later: never older ones than a process before this one gave it, and the same in all threads.
+   */
   stampOf(slot: number, object: CachedObject): Versions {
     const known = this.#stamps.get(object)
     if (known !== undefined) return known
-    return this.#since.map((_, at) => (at === slot ? object.facts.resourceVersion : ''))
+    const others = this.#atFollow[slot] ?? this.#first
+    return this.#first.map((first, at) => (at === slot ? object.facts.resourceVersion : others[at] || first))
   }
 
   /** Whether a member may have had more changes than are known around the version that a client has of it. */
