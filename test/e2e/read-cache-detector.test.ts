@@ -111,7 +111,7 @@ test(
     await waitFor('the informers to have all changes', async () => {
       const all = await report()
       return all.every(({ resource, stretches }) => {
-        return (stretches.at(-1)?.to ?? 0) >= (journal.of(resource).at(-1)?.revision ?? 0)
+        return Number(stretches.at(-1)?.to ?? 0) >= (journal.of(resource).at(-1)?.revision ?? 0)
       })
     })
     const seen = await report()

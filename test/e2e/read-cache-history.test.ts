@@ -165,7 +165,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const newest = seen.at(-1)?.revision ?? 0
       const stats = await waitFor('the informers', async () => {
         const now = await informers.command('stats')
-        return Object.values(now.oldest).every((version) => version >= newest) && now
+        return Object.values(now.oldest).every((version) => Number(version) >= newest) && now
       })
       assert.equal(stats.lists, 0)
       const all = await informers.report(join(folder, `${signal}.json`))

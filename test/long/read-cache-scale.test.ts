@@ -175,7 +175,7 @@ test(`${INFORMERS} informers that begin together cost one watch, no list, and on
     'the change in each',
     async () => {
       const now = await informers.command('stats')
-      return (now.oldest['v1/pods'] ?? 0) >= version && now
+      return Number(now.oldest['v1/pods'] ?? 0) >= version && now
     },
     { timeoutMs: PATIENT_MS },
   )

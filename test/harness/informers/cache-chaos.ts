@@ -300,7 +300,7 @@ export class CacheChaos {
     const stats = await Promise.all(this.groups.map((group) => group.command('stats')))
     return new Map(
       WATCHED.map((resource) => {
-        const known = stats.map(({ oldest }) => oldest[resource] ?? 0)
+        const known = stats.map(({ oldest }) => Number(oldest[resource] ?? 0))
         return [resource, Math.min(...known, Number(stateOf(states, resource)?.resourceVersion ?? 0))]
       }),
     )
@@ -417,8 +417,8 @@ function versionsOf(stdout: string): readonly number[] {
 /** kubectl does not say from which version it watches: all between the first and the last that it printed are there, each once. */
 function notInARow(versions: readonly number[], journal: EtcdJournal, blind: readonly BlindSpan[]): readonly string[] {
   const [first = 0, last = 0] = [versions[0], versions.at(-1)]
-  const events = versions.map((version) => ({ type: 'any', version, key: '' }))
-  const stretch = { from: first - 1, to: last, events }
+  const events = versions.map((version) => ({ type: 'any', version: String(version), key: '' }))
+  const stretch = { from: String(first - 1), to: String(last), events }
   const doubled = versions.filter((version, at) => at > 0 && version <= (versions[at - 1] ?? 0))
   const wrong = notOnce([{ resource: 'v1/configmaps', stretches: [stretch], problems: [], store: {} }], journal, blind)
   return [...doubled.map((version) => `kubectl printed ${version} again`), ...wrong]

@@ -28,16 +28,18 @@ const MOST_SHOWN = 10
 
 function differences(
   resource: string,
-  { from, to, events }: Stretch,
+  { from: first, to: last, events }: Stretch,
   happened: ReadonlyMap<number, boolean>,
   blind: readonly BlindSpan[],
 ): readonly string[] {
+  const [from, to] = [Number(first), Number(last)]
   const spans = blind.filter((span) => span.resource === undefined || span.resource === resource)
   const isBlind = (revision: number): boolean => spans.some((span) => revision > span.from && revision <= span.to)
-  const seen = new Set(events.map(({ version }) => version))
+  const seen = new Set(events.map(({ version }) => Number(version)))
   const between = `${resource} between ${from} and ${to}`
   const lost = [...happened.keys()].filter((at) => at > from && at <= to && !seen.has(at) && !isBlind(at))
-  const invented = events.filter(({ version, type }) => {
+  const invented = events.filter(({ version: text, type }) => {
+    const version = Number(text)
     const isDelete = happened.get(version)
     // What a new list lacks was deleted at a version that nothing tells.
     if (isDelete === undefined) return !((type === 'DELETED' || type === 'any') && isBlind(version))

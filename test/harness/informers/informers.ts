@@ -14,18 +14,25 @@ export interface InformerOptions {
   readonly count?: number
   /** client-go lists once more after each initial state, and panics if it was another one. Default true. */
   readonly detector?: boolean
+  /** The state comes by a watch, as since Kubernetes 1.35, and not by a list. Default true. */
+  readonly watchList?: boolean
 }
+
+/** A decimal number of any length. */
+export type Version = string
 
 export interface InformerStats {
   readonly informers: number
   /** How many have had their state, and have a watch open. */
   readonly synced: number
   /** For each resource, the lowest of the versions up to which they know everything. */
-  readonly oldest: Readonly<Record<string, number>>
+  readonly oldest: Readonly<Record<string, Version>>
   /** How many changes all have had, initial states aside. */
   readonly events: number
   readonly lists: number
   readonly watches: number
+  /** How often a watch had to begin with a new state: 410. */
+  readonly expired: number
   /** Changes that came twice or out of order. */
   readonly problems: readonly string[]
 }
@@ -33,11 +40,11 @@ export interface InformerStats {
 /** An unbroken row of changes, from a state on. */
 export interface Stretch {
   /** Version of the state. */
-  readonly from: number
+  readonly from: Version
   /** All changes up to this version have come. */
-  readonly to: number
+  readonly to: Version
   /** `type`: of the watch, or `any` if that is not known. */
-  readonly events: readonly { readonly type: string; readonly version: number; readonly key: string }[]
+  readonly events: readonly { readonly type: string; readonly version: Version; readonly key: string }[]
 }
 
 export interface SeenByInformer {
@@ -60,13 +67,14 @@ export async function startInformers({
   encoding = 'json',
   count = 1,
   detector = true,
+  watchList = true,
 }: InformerOptions): Promise<Informers> {
   const { informers } = await binaries()
   const program = await startLineProgram<InformerStats>(
     'informers',
     informers,
     [`-kubeconfig=${kubeconfig}`, `-resources=${resources.join()}`, `-encoding=${encoding}`, `-count=${count}`],
-    { KUBE_WATCHLIST_INCONSISTENCY_DETECTOR: String(detector) },
+    { KUBE_WATCHLIST_INCONSISTENCY_DETECTOR: String(detector), KUBE_FEATURE_WatchListClient: String(watchList) },
   )
   return {
     ...program,

@@ -5,15 +5,16 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -23,18 +24,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// Versions are decimal numbers of any length (KEP-5504): text, compared by the length first.
+
 // stretch is an unbroken row of changes: it begins behind a state, and goes on from watch to watch until there is another state.
 type stretch struct {
 	// From is the version of the state.
-	From uint64 `json:"from"`
+	From string `json:"from"`
 	// To is the version up to which all changes have come: that of the last change, or of a later bookmark.
-	To     uint64   `json:"to"`
+	To     string   `json:"to"`
 	Events []change `json:"events"`
 }
 
 type change struct {
 	Type    watch.EventType `json:"type"`
-	Version uint64          `json:"version"`
+	Version string          `json:"version"`
 	Key     string          `json:"key"`
 }
 
@@ -55,9 +58,11 @@ type informer struct {
 	mutex     sync.Mutex
 	stretches []stretch
 	problems  []string
-	// position is the version up to which everything is known.
-	position       uint64
+	// position is the version up to which everything is known; "" = nothing is.
+	position       string
 	lists, watches int
+	// expired is how often a watch had to begin with a new state: 410.
+	expired int
 	// watching is how many watches are open: 0 or 1.
 	watching int
 	synced   bool
@@ -182,11 +187,11 @@ func (i *informer) listed(list runtime.Object, options metav1.ListOptions) {
 		return
 	}
 	if facts.GetContinue() == "" {
-		i.begin(i.number(facts.GetResourceVersion()))
+		i.begin(i.checked(facts.GetResourceVersion()))
 	}
 }
 
-func (i *informer) begin(version uint64) {
+func (i *informer) begin(version string) {
 	i.stretches = append(i.stretches, stretch{From: version, To: version, Events: []change{}})
 	i.position = version
 	i.synced = true
@@ -200,7 +205,7 @@ func (i *informer) watched(opened watch.Interface, options metav1.ListOptions) w
 	i.watching++
 	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if !initial {
-		i.resumed(i.number(options.ResourceVersion))
+		i.resumed(i.checked(options.ResourceVersion))
 	}
 	seen := &seenWatch{informer: i, initial: initial}
 	filtered := watch.Filter(opened, func(event watch.Event) (watch.Event, bool) {
@@ -213,14 +218,14 @@ func (i *informer) watched(opened watch.Interface, options metav1.ListOptions) w
 }
 
 // resumed: what had come, but the reflector has not taken any more, comes once more.
-func (i *informer) resumed(version uint64) {
+func (i *informer) resumed(version string) {
 	if len(i.stretches) == 0 {
-		i.problem("a watch from %d without a state", version)
+		i.problem("a watch from %s without a state", version)
 		i.begin(version)
 		return
 	}
 	last := &i.stretches[len(i.stretches)-1]
-	for len(last.Events) > 0 && last.Events[len(last.Events)-1].Version > version {
+	for len(last.Events) > 0 && isLater(last.Events[len(last.Events)-1].Version, version) {
 		last.Events = last.Events[:len(last.Events)-1]
 	}
 	last.To = version
@@ -236,6 +241,9 @@ type seenWatch struct {
 func (w *seenWatch) event(event watch.Event) {
 	i := w.informer
 	if event.Type == watch.Error {
+		if err := apierrors.FromObject(event.Object); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			i.expired++
+		}
 		return
 	}
 	facts, err := meta.Accessor(event.Object)
@@ -243,18 +251,18 @@ func (w *seenWatch) event(event watch.Event) {
 		i.problem("an event without metadata: %v", err)
 		return
 	}
-	version := i.number(facts.GetResourceVersion())
+	version := i.checked(facts.GetResourceVersion())
 	if event.Type == watch.Bookmark {
 		if facts.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 			if !w.initial {
-				i.problem("a second mark of the end of the state, at %d", version)
+				i.problem("a second mark of the end of the state, at %s", version)
 			}
 			w.initial = false
 			i.begin(version)
 			return
 		}
-		if version < i.position && !w.initial {
-			i.problem("a bookmark of %d after %d", version, i.position)
+		if isLater(i.position, version) && !w.initial {
+			i.problem("a bookmark of %s after %s", version, i.position)
 		}
 		if !w.initial {
 			i.moved(version)
@@ -263,12 +271,12 @@ func (w *seenWatch) event(event watch.Event) {
 	}
 	if w.initial {
 		if event.Type != watch.Added {
-			i.problem("%s in an initial state, at %d", event.Type, version)
+			i.problem("%s in an initial state, at %s", event.Type, version)
 		}
 		return
 	}
-	if version <= i.position {
-		i.problem("%s of %d after %d", event.Type, version, i.position)
+	if !isLater(version, i.position) {
+		i.problem("%s of %s after %s", event.Type, version, i.position)
 		return
 	}
 	key := facts.GetName()
@@ -280,7 +288,7 @@ func (w *seenWatch) event(event watch.Event) {
 	i.moved(version)
 }
 
-func (i *informer) moved(version uint64) {
+func (i *informer) moved(version string) {
 	i.position = version
 	i.stretches[len(i.stretches)-1].To = version
 }
@@ -301,12 +309,17 @@ func (c *closing) Stop() {
 	c.Interface.Stop()
 }
 
-func (i *informer) number(version string) uint64 {
-	number, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
+func (i *informer) checked(version string) string {
+	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
 		i.problem("the version %q is not a number", version)
 	}
-	return number
+	return version
+}
+
+// isLater: anything is later than nothing; what is not a number is a problem already.
+func isLater(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0 || than == ""
 }
 
 func (i *informer) problem(format string, args ...any) {

@@ -73,16 +73,17 @@ type stats struct {
 	// Synced is how many have had their state at least once, and have a watch open.
 	Synced int `json:"synced"`
 	// Oldest is, for each resource, the lowest of the versions up to which they know everything.
-	Oldest map[string]uint64 `json:"oldest"`
+	Oldest map[string]string `json:"oldest"`
 	// Events is how many all have had since their start, initial states aside.
 	Events   int      `json:"events"`
 	Lists    int      `json:"lists"`
 	Watches  int      `json:"watches"`
+	Expired  int      `json:"expired"`
 	Problems []string `json:"problems"`
 }
 
 func statsOf(all []*informer) stats {
-	s := stats{Informers: len(all), Oldest: map[string]uint64{}, Problems: []string{}}
+	s := stats{Informers: len(all), Oldest: map[string]string{}, Problems: []string{}}
 	for _, one := range all {
 		one.mutex.Lock()
 		if one.synced && one.watching > 0 {
@@ -91,11 +92,12 @@ func statsOf(all []*informer) stats {
 		for _, stretch := range one.stretches {
 			s.Events += len(stretch.Events)
 		}
-		if oldest, known := s.Oldest[one.resource]; !known || one.position < oldest {
+		if oldest, known := s.Oldest[one.resource]; !known || isLater(oldest, one.position) {
 			s.Oldest[one.resource] = one.position
 		}
 		s.Lists += one.lists
 		s.Watches += one.watches
+		s.Expired += one.expired
 		s.Problems = append(s.Problems, one.problems...)
 		one.mutex.Unlock()
 	}
