@@ -40,6 +40,7 @@ const RARE_PROGRAMS = {
   versitygw: { module: 'versitygw', package: 'github.com/versity/versitygw/cmd/versitygw', seconds: 75 },
   krew: { module: 'krew', package: 'sigs.k8s.io/krew/cmd/krew', seconds: 20 },
   'validate-krew-manifest': { module: 'krew', package: 'sigs.k8s.io/krew/cmd/validate-krew-manifest', seconds: 1 },
+  readers: { module: 'readers', package: './', seconds: 30 },
 } as const
 
 type RareName = keyof typeof RARE_PROGRAMS

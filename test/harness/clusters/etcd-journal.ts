@@ -78,6 +78,16 @@ export class EtcdJournal {
       .map((entry) => ({ ...entry, name: entry.key.slice(folder.length) }))
   }
 
+  /** What there is of a resource: the version of each `namespace/name`, of all that were written since it was started. */
+  stateOf(resource: string): ReadonlyMap<string, JournalEntry> {
+    const state = new Map<string, JournalEntry>()
+    for (const entry of this.of(resource)) {
+      if (entry.isDelete) state.delete(entry.name)
+      else state.set(entry.name, entry)
+    }
+    return state
+  }
+
   stop(): void {
     this.#end.abort()
   }

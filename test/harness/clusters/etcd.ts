@@ -14,6 +14,7 @@ export interface TestEtcd {
   revision(): Promise<number>
   /** Resolves with its revision. */
   put(key: string, value: string): Promise<number>
+  remove(key: string): Promise<void>
   /** Forgets all changes up to this revision. */
   compact(revision: number): Promise<void>
   /** Copies what it has while it does not run, and starts it again. */
@@ -55,6 +56,9 @@ export function startEtcd(programs: Binaries, dir: string): Promise<TestEtcd> {
       async put(key, value) {
         const answer = await etcdCall<Answer>(url, 'kv/put', { key: base64Of(key), value: base64Of(value) })
         return Number(answer.header.revision)
+      },
+      async remove(key) {
+        await etcdCall(url, 'kv/deleterange', { key: base64Of(key) })
       },
       async compact(revision) {
         await etcdCall(url, 'kv/compaction', { revision: String(revision), physical: true })

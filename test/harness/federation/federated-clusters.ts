@@ -1,17 +1,16 @@
 // Clusters that are read as one, and those who read them.
 
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { UpstreamCluster } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { createCA, type KeyPair } from '../../../src/pki/io/pki.ts'
 import { WatchLines } from '../clients/watch-lines.ts'
 import type { TestCluster } from '../clusters/cluster.ts'
 import { type KubeRequest, type KubeResponse, kubeRequest } from '../clusters/kube-request.ts'
 import { base64, type Credentials } from '../clusters/kubeconfig.ts'
+import { type CachedResources, grantCacheUser } from '../clusters/read-cache.ts'
 import { hostOf, upstreamClusterFor } from '../clusters/upstream-cluster.ts'
 import { clientCertificate, gatewayCA } from '../pki.ts'
 
-const CACHE_RBAC = readFileSync(join(import.meta.dirname, '../../../deploy/rbac/read-cache.yaml'), 'utf8')
+const PODS: CachedResources = [{ version: 'v1', resource: 'pods' }]
 export const ALL_PODS = '/api/v1/pods'
 const DEFAULT_PODS = '/api/v1/namespaces/default/pods'
 
@@ -26,21 +25,37 @@ export function userNamed(commonName: string, organizations: readonly string[] =
 
 /** Lets the read cache and these users read pods, and makes two. */
 export async function prepareMember(cluster: TestCluster, readers: readonly string[]): Promise<void> {
-  await cluster.apply(CACHE_RBAC)
-  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'pod-reader' } }
-  const subjects = readers.map((name) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }))
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'pod-reader' }
-  const objects = [
-    { ...role, rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }] },
-    { ...role, kind: 'ClusterRoleBinding', roleRef, subjects },
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } },
-  ]
-  await cluster.apply(objects.map((object) => `---\n${JSON.stringify(object)}\n`).join(''))
+  await grantReads(cluster, readers, PODS)
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } }
+  await cluster.apply(`---\n${JSON.stringify(account)}\n`)
   for (const name of ['web', `only-${cluster.name}`]) await createPod(cluster, name)
 }
 
-/** The members, and `all`, which is read from them. */
-export function federatedClusters(members: readonly TestCluster[], federation: object = {}): UpstreamCluster[] {
+/** Lets the read cache and these users read `resources`. */
+export async function grantReads(
+  cluster: TestCluster,
+  readers: readonly string[],
+  resources: CachedResources,
+): Promise<void> {
+  await grantCacheUser(cluster, resources)
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'pod-reader' } }
+  const subjects = readers.map((name) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }))
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'pod-reader' }
+  const rules = resources.map(({ group = '', resource }) => {
+    return { apiGroups: [group], resources: [resource], verbs: ['get', 'list', 'watch'] }
+  })
+  const objects = [
+    { ...role, rules },
+    { ...role, kind: 'ClusterRoleBinding', roleRef, subjects },
+  ]
+  await cluster.apply(objects.map((object) => `---\n${JSON.stringify(object)}\n`).join(''))
+}
+
+/** The members, and `all`, which is read from them. `federation.resources`: default pods. */
+export function federatedClusters(
+  members: readonly TestCluster[],
+  { resources = PODS, ...federation }: { readonly resources?: CachedResources; readonly [field: string]: unknown } = {},
+): UpstreamCluster[] {
   const [first] = members
   if (first === undefined) throw new Error('a federated cluster has members')
   const { secureServing, dispatchPolicies } = upstreamClusterFor(first, { name: 'all' }).spec
@@ -49,10 +64,10 @@ export function federatedClusters(members: readonly TestCluster[], federation: o
     secureServing: { ...secureServing, clientCAData: base64(federatedUsersCA.certPem) },
     dispatchPolicies,
     members: members.map(({ name }) => ({ name, trustUsers: true })),
-    federation: { resources: [{ version: 'v1', resource: 'pods' }], ...federation },
+    federation: { resources, ...federation },
   }
   const cached = {
-    cache: [{ version: 'v1', resource: 'pods' }],
+    cache: resources,
     healthCheck: { intervalSeconds: 1, timeoutSeconds: 1 },
   }
   return [

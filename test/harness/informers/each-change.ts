@@ -41,8 +41,9 @@ function differences(
   const invented = events.filter(({ version: text, type }) => {
     const version = Number(text)
     const isDelete = happened.get(version)
-    // What a new list lacks was deleted at a version that nothing tells.
-    if (isDelete === undefined) return !((type === 'DELETED' || type === 'any') && isBlind(version))
+    // What a new list lacks was deleted at a version that nothing tells. It is given one that the list does not have, which another change may have had.
+    if ((type === 'DELETED' || type === 'any') && isBlind(version)) return false
+    if (isDelete === undefined) return true
     return type !== 'any' && isDelete !== (type === 'DELETED')
   })
   return [
