@@ -28,7 +28,7 @@ import { reply, startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const MAX_BYTES = 27e6
+const MAX_BYTES = 30e6
 const clientCA = createCA({ commonName: 'clients of prod' })
 let dir: string
 /** What `npm pack` has built. */
