@@ -50,7 +50,7 @@ export function startUploads(dir: string, { config, metrics, clock, log }: Uploa
   const oldest = metrics.families.of(SESSION_UPLOAD_OLDEST)
   const { sessionRecordingS3Endpoint, sessionRecordingS3Bucket, sessionRecordingS3Prefix } = config
   if (sessionRecordingS3Endpoint === '') return undefined
-  const url = `${sessionRecordingS3Endpoint.replace(/\/+$/, '')}/${sessionRecordingS3Bucket}`
+  const url = `${sessionRecordingS3Endpoint.replace(/\/$/, '')}/${sessionRecordingS3Bucket}`
   const files = readS3Files(config)
   const bucket = new S3Bucket({ url, region: config.sessionRecordingS3Region, files, clock })
   const uploads = new Uploads({

@@ -1,6 +1,7 @@
 // The metadata of custom resources as kube-apiserver writes it on its own: with the keys in the order of Go's ObjectMeta
 // (apimachinery/pkg/apis/meta/v1/types.go), while the object has them sorted.
 
+import { METADATA_FIELDS } from '../../../kit/api/validation/object-head-checks.ts'
 import { elementsOf, membersOf } from './json-members.ts'
 import type { ByteRange } from './object-facts.ts'
 
@@ -13,23 +14,6 @@ const ENTRY_KEYS: readonly string[] = [
   'fieldsType',
   'fieldsV1',
   'subresource',
-]
-const METADATA_KEYS: readonly string[] = [
-  'name',
-  'generateName',
-  'namespace',
-  'selfLink',
-  'uid',
-  'resourceVersion',
-  'generation',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'labels',
-  'annotations',
-  'ownerReferences',
-  'finalizers',
-  'managedFields',
 ]
 /** Lists of maps, and the keys of those. */
 const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
@@ -47,7 +31,7 @@ const LONGEST_EMPTY = 4
  */
 export function declaredMetadata(json: Buffer, range: ByteRange): Buffer {
   const pieces: Buffer[] = []
-  writeMap(json, range, METADATA_KEYS, pieces)
+  writeMap(json, range, METADATA_FIELDS, pieces)
   return Buffer.concat(pieces)
 }
 

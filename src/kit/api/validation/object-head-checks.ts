@@ -6,8 +6,8 @@ import { isObjectName } from './name-syntax.ts'
 import { MOST_SUGGESTIONS, unknownNameFix } from './schema-errors.ts'
 
 const OBJECT_FIELDS = ['apiVersion', 'kind', 'metadata', 'spec', 'status']
-/** metav1.ObjectMeta. */
-const METADATA_FIELDS = [
+/** metav1.ObjectMeta, in the order of Go's type. */
+export const METADATA_FIELDS: readonly string[] = [
   'name',
   'generateName',
   'namespace',
