@@ -1,4 +1,4 @@
-// Runs the files of a suite of tests, and up to three that fail once more, alone (docs/decisions/0086-a-second-run.md).
+// Runs the files of a suite of tests, and up to eight that fail once more, alone (docs/decisions/0086-a-second-run.md).
 
 import { globSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -51,7 +51,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const LONG = /\(long\)$/
 const SLOWEST = 3
 /** More files are no accident: nothing runs again. */
-const MOST_AGAIN = 3
+const MOST_AGAIN = 8
 /** How much is shown of a failure's message in the last lines. */
 const REASON_CHARACTERS = 300
 /** For a suite that does not say how long it may take. */

@@ -113,8 +113,11 @@ export class ReaderShell {
     await waitFor(`the end of:\n${text}\n`, over, { timeoutMs }).catch((error: unknown) => {
       throw new Error(`${String(error)}, which printed:\n${output().slice(-3000)}`)
     })
+    // What it printed comes first: the sum of a run shows the beginning.
     if (!output().includes(end))
-      throw new Error(`failed with ${this.#exit}:\n${text}\nIt printed:\n${output().slice(-3000)}`)
+      throw new Error(
+        `${lastLine(output())}\nwith which this failed (${this.#exit}):\n${text}\nAll of its output:\n${output().slice(-3000)}`,
+      )
     return output().replace(`\n${end}\n`, '')
   }
 
@@ -158,4 +161,8 @@ done
 grep 'portcullis is ready' "$log"
 [ -z "$DOCS_APART" ] || end $pid
 `
+}
+
+function lastLine(output: string): string {
+  return output.trimEnd().split('\n').at(-1) ?? ''
 }

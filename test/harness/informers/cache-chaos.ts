@@ -244,10 +244,24 @@ export class CacheChaos {
         return observedGeneration === metadata.generation && [replicas, readyReplicas].every((n) => n === spec.replicas)
       },
       { timeoutMs: PATIENT_MS },
-    )
+    ).catch(async (error: unknown) => {
+      throw new Error(`${await this.#whoWaits()}: ${String(error)}\n${this.components.map(endOfLog).join('\n')}`)
+    })
     await this.#noteGaps()
     await Promise.all(this.components.map((component) => component.stop()))
     for (const kubectl of this.kubectls) await kubectl.stop()
+  }
+
+  /** Which of the components has not done its part. */
+  async #whoWaits(): Promise<string> {
+    const { spec, status, metadata } = (await this.direct(`${DEPLOYMENTS}/web`)).json()
+    const deployment = `generation ${metadata.generation}, ${spec.replicas} replicas, ${JSON.stringify(status)}`
+    const { items } = (await this.direct('/api/v1/namespaces/default/pods')).json()
+    const pods = items.map((pod: { spec: { nodeName?: string }; status: { phase: string } }) => {
+      return `${pod.status.phase} on ${pod.spec.nodeName}`
+    })
+    const ended = this.components.filter(({ running }) => !running).map(({ name }) => `${name} has ended; `)
+    return `${ended.join('')}${deployment}; pods: ${pods.join(', ')}`
   }
 
   async stop(): Promise<void> {
@@ -321,6 +335,10 @@ export class CacheChaos {
       { timeoutMs: PATIENT_MS },
     )
   }
+}
+
+function endOfLog(component: RunningProcess): string {
+  return `${component.name}:\n${component.log().slice(-2000)}`
 }
 
 function stateOf(states: readonly CacheState[], resource: string): CacheState | undefined {
