@@ -247,9 +247,14 @@ describe('scale why', () => {
     assert.match(federated.out, /^deployment east--shop\/web: 4 replicas now, 2 asked for; 2 of its pods go/)
     assert.match(federated.out, /\nPodProtector shop\/web: .*: refuses 2 of 2 deletions/)
     assert.equal(federated.code, 1)
-    const direct = await scale({ cluster: 'worker-1', namespace: SHOP, podKubeconfig: world.worker(0).adminKubeconfig })
-    const rest = (text: string): string => text.slice(text.indexOf(';'))
-    assert.equal(rest(federated.out), rest(direct.out))
+    // With the ages of pods changes which of them go, and in how many seconds.
+    await waitFor('the same of both', async () => {
+      const one = { cluster: 'worker-1', namespace: SHOP, podKubeconfig: world.worker(0).adminKubeconfig }
+      const [all, direct] = await Promise.all([scale({ cluster: 'all' }), scale(one)])
+      const rest = (text: string): string => text.slice(text.indexOf(';'))
+      assert.equal(rest(all.out), rest(direct.out))
+      return true
+    })
   })
 
   test('with the context of the federated cluster alone', async () => {
