@@ -1,12 +1,18 @@
 // Deletes one pod of a collection, as the caller: a DELETE of the collection narrowed down to the pod's name, with
 // its uid as a precondition and the client's own selectors, so that upstream's authorizers see the same request.
 
+import {
+  headersTooLargeMessage,
+  noEndpointMessage,
+  upstreamFailedMessage,
+} from '../../gateway/core/policy/traffic-messages.ts'
 import { type KubeAnswer, kubeCall } from '../../gateway/io/upstream/kube-call.ts'
 import { callerFields } from '../../gateway/request/calls/caller-fields.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { selectEndpoint } from '../../gateway/request/exchange/select-endpoint.ts'
 import type { Endpoint } from '../../gateway/state/endpoints.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
+import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { OBJECT } from '../../kube/core/answers/answer-limits.ts'
 import {
   AnswerTooLargeError,
@@ -40,11 +46,10 @@ export type DeletionOutcome =
   /** The uid has changed or, if `unchanged` is required, the resourceVersion. */
   | { readonly kind: 'changed'; readonly answer: KubeAnswer }
   | { readonly kind: 'refused'; readonly answer: KubeAnswer }
+  /** Nothing was sent: no server takes it, or its head exceeds upstream's limit. */
+  | { readonly kind: 'unsent'; readonly refusal: Refusal }
   /** The deletion may or may not have happened. */
-  | { readonly kind: 'unknown' }
-  | { readonly kind: 'no-endpoint' }
-  /** The head exceeds upstream's limit: nothing was sent. */
-  | { readonly kind: 'head-too-large'; readonly maxBytes: number }
+  | { readonly kind: 'unknown'; readonly refusal: Refusal }
 
 export class CollectionSender {
   readonly #deletion: Deletion
@@ -70,10 +75,11 @@ export class CollectionSender {
   async #send({ pod, unchanged }: CollectionItem): Promise<DeletionOutcome> {
     const { exchange } = this.#deletion
     const permit = this.#permit
+    const { name } = permit.cluster
     const tried: string[] = []
     while (tried.length < MAX_TRIES) {
       const endpoint = selectEndpoint(exchange.gw, permit, exchange.gw.clock.monotonic(), tried)
-      if (endpoint === undefined) return { kind: 'no-endpoint' }
+      if (endpoint === undefined) break
       tried.push(endpoint.url)
       exchange.record.endpoint = endpoint.url
       exchange.record.attempts++
@@ -86,15 +92,17 @@ export class CollectionSender {
         return this.#outcomeOf(answer, unchanged)
       } catch (error) {
         if (!(error instanceof KubeCallError)) throw error
-        if (error instanceof HeadTooLargeError) return { kind: 'head-too-large', maxBytes: error.maxBytes }
+        if (error instanceof HeadTooLargeError)
+          return { kind: 'unsent', refusal: refuse('headers-too-large', headersTooLargeMessage(name, error.maxBytes)) }
         if (error instanceof AnswerTooLargeError || error instanceof NoRoomError)
           return { kind: 'done', answer: UNTOLD }
-        if (!error.unprocessed) return { kind: 'unknown' }
+        if (!error.unprocessed)
+          return { kind: 'unknown', refusal: refuse('upstream-failed', upstreamFailedMessage(name)) }
       } finally {
         endpoint.ended()
       }
     }
-    return { kind: 'no-endpoint' }
+    return { kind: 'unsent', refusal: refuse('no-endpoint', noEndpointMessage(name)) }
   }
 
   async #call({ url, authority }: Endpoint, name: string, body: Buffer): Promise<KubeAnswer | undefined> {
@@ -138,6 +146,5 @@ export class CollectionSender {
 const UNTOLD: KubeAnswer = { status: 200, body: '' }
 
 function isNothingDeleted(outcome: DeletionOutcome): boolean {
-  if (outcome.kind === 'no-endpoint' || outcome.kind === 'head-too-large') return true
-  return outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status)
+  return outcome.kind === 'unsent' || (outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status))
 }

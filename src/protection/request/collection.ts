@@ -3,11 +3,6 @@
 // (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), completed deletions are not undone.
 
 import { refuseRevoked } from '../../gateway/core/admission/steps.ts'
-import {
-  headersTooLargeMessage,
-  noEndpointMessage,
-  upstreamFailedMessage,
-} from '../../gateway/core/policy/traffic-messages.ts'
 import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { queryOf, queryValues } from '../../gateway/core/request/write-query.ts'
 import type { KubeAnswer } from '../../gateway/io/upstream/kube-call.ts'
@@ -22,8 +17,8 @@ import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { type CollectionItem, CollectionSender, type DeletionOutcome } from './collection-sender.ts'
-import { type AskedDeletion, bindBody, type Deletion, findPod, keepBody, listPods, NO_POD_UID } from './deletion.ts'
-import { errorVerdict, follow, followUnread, requestOf, reviewDeletions } from './verdict.ts'
+import { type AskedDeletion, bindBody, type Deletion, findPod, listPods, NO_POD_UID } from './deletion.ts'
+import { errorVerdict, follow, followUnread, passUnreviewed, requestOf, reviewDeletions } from './verdict.ts'
 
 /** Causes per Status; the message gives the total. */
 const MAX_CAUSES = 100
@@ -46,7 +41,6 @@ const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
 
 export async function protectCollection(deletion: Deletion, asked: AskedDeletion): Promise<Refusal | undefined> {
   const { exchange } = deletion
-  const { gw } = exchange
   const options = queryValues(queryOf(exchange.target), PAGING)
   // A page of an old snapshot doesn't show the current state of the pods.
   if ((options.get('continue')?.[0] ?? '') !== '')
@@ -62,10 +56,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
       new CollectionAnswer(deletion).relay(answered)
       return undefined
     }
-    gw.log.warn('deletion could not be evaluated', { cluster: exchange.record.cluster, reason: found.why })
-    const refused = followUnread(deletion, '', found)
-    if (refused === undefined) keepBody(deletion, asked)
-    return refused
+    return passUnreviewed(deletion, asked, found)
   }
   const { items: pods, metadata } = found.value
   // Nothing to evaluate: let upstream answer. The client did not ask to delete pods created meanwhile.
@@ -233,7 +224,6 @@ class CollectionAnswer {
   }
 
   outcome(outcome: DeletionOutcome): void {
-    const { cluster } = this.#deletion.exchange.record
     switch (outcome.kind) {
       case 'done':
         this.#done++
@@ -246,14 +236,9 @@ class CollectionAnswer {
       case 'refused':
         this.#failure ??= outcome.answer
         return
+      case 'unsent':
       case 'unknown':
-        this.#failure ??= refuse('upstream-failed', upstreamFailedMessage(cluster))
-        return
-      case 'no-endpoint':
-        this.#failure ??= refuse('no-endpoint', noEndpointMessage(cluster))
-        return
-      case 'head-too-large':
-        this.#failure ??= refuse('headers-too-large', headersTooLargeMessage(cluster, outcome.maxBytes))
+        this.#failure ??= outcome.refusal
     }
   }
 

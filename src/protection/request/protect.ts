@@ -6,15 +6,14 @@ import type { CompiledProtection } from '../../gateway/core/cluster/compiled-clu
 import { isDryRunQuery } from '../../gateway/core/policy/disruption.ts'
 import { deadlineSeconds, type WriteEffect } from '../../gateway/core/policy/ending-writes.ts'
 import { reviewRight } from '../../gateway/request/calls/access.ts'
-import type { Limited, Unknown } from '../../gateway/request/calls/upstream-reader.ts'
 import { answerAsTried, writeEffect } from '../../gateway/request/calls/write-effect.ts'
 import type { Decision, Recheck, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { PodFacts, ProtectionGate, ProtectionVerdict } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { protectCollection } from './collection.ts'
-import { type AskedDeletion, bindBody, type Deletion, findPod, keepBody, NO_POD_UID, readAsked } from './deletion.ts'
-import { errorVerdict, follow, followUnread, hold, requestOf, reviewDeletions } from './verdict.ts'
+import { type AskedDeletion, bindBody, type Deletion, findPod, NO_POD_UID, readAsked } from './deletion.ts'
+import { errorVerdict, follow, followUnread, hold, passUnreviewed, requestOf, reviewDeletions } from './verdict.ts'
 
 /**
  * How far ahead a pod's end may be. Its reservation lasts --protection-reservation-timeout, two minutes by default, and
@@ -61,7 +60,7 @@ async function protect(
   const right = await reviewRight(exchange, live, caller, info)
   if (exchange.gone || exchange.phase === 'over') return undefined
   if (right.kind === 'denied') return right.refusal
-  if (right.kind === 'unknown') return unreviewed(deletion, undefined, right)
+  if (right.kind === 'unknown') return passUnreviewed(deletion, undefined, right)
   const asked = await readAsked(deletion)
   if (isRefusal(asked)) return asked
   if (exchange.gone) return undefined
@@ -72,7 +71,7 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
   const { exchange, decision, settings } = deletion
   const { warnings } = decision
   const found = await findPod(deletion, decision.info.name)
-  if (found.kind === 'unknown' || found.kind === 'limited') return unreviewed(deletion, asked, found)
+  if (found.kind === 'unknown' || found.kind === 'limited') return passUnreviewed(deletion, asked, found)
   const recheck: Recheck = {
     filter: 'protection',
     check: () => {
@@ -107,27 +106,6 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
   bindBody(deletion, asked, pod.uid, verdict.freePass ? pod.resourceVersion : '')
   if (mayRecheck) decision.recheck = recheck
   return undefined
-}
-
-/**
- * The pod or the caller's right is unknown: the failure policy decides.
- * @param asked undefined = the body was not read: if the request passes, it is sent unmodified
- */
-function unreviewed(
-  deletion: Deletion,
-  asked: AskedDeletion | undefined,
-  found: Unknown | Limited,
-): Refusal | undefined {
-  const { exchange, decision } = deletion
-  const { gw, record } = exchange
-  gw.log.warn('deletion could not be evaluated', {
-    cluster: record.cluster,
-    reason: found.why,
-    auditId: record.auditId,
-  })
-  const refused = followUnread(deletion, decision.info.name, found)
-  if (refused === undefined && asked !== undefined) keepBody(deletion, asked)
-  return refused
 }
 
 type Ending = Extract<WriteEffect, { kind: 'ends' }>

@@ -17,7 +17,7 @@ import {
 } from '../api/protection.ts'
 import { unansweredVerdict } from '../core/ledger/verdicts.ts'
 import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
-import type { AskedDeletion, Deletion } from './deletion.ts'
+import { type AskedDeletion, type Deletion, keepBody } from './deletion.ts'
 
 /** Annotation names as kube-apiserver gives them to the webhook. */
 const AUDIT_PREFIX = 'podseidon.kubewharf.io/'
@@ -76,17 +76,14 @@ export function follow(deletion: Deletion, name: string, verdict: ProtectionVerd
   const { exchange, decision } = deletion
   const { record } = exchange
   const reason = passReason(deletion, verdict)
-  const refused = !verdict.admitted && reason === ''
   if (record.protection === '' || !verdict.admitted) record.protection = verdict.status
   if (!verdict.admitted) recordForAudit(deletion, verdict, reason)
-  if (refused) return refusalOf(deletion, name, verdict)
-  if (reason === '') return undefined
-  decision.warnings = [...decision.warnings, warningText(name, verdict, reason)]
+  if (reason !== '') decision.warnings = [...decision.warnings, warningText(name, verdict, reason)]
   if (reason === 'shadow') {
     decision.shadow = [...decision.shadow, `protection/${verdict.protector}`]
     record.shadow = decision.shadow
   }
-  return undefined
+  return verdict.admitted || reason !== '' ? undefined : refusalOf(deletion, name, verdict)
 }
 
 /**
@@ -98,6 +95,27 @@ export function followUnread(deletion: Deletion, name: string, found: Unknown | 
   if (found.kind === 'unknown' || deletion.settings.shadow) return follow(deletion, name, verdict)
   if (found.retryAfterSeconds === 0) return refusalOf(deletion, name, verdict)
   return refuseLimited(found, 'pod-read', { kind: 'pods', name })
+}
+
+/**
+ * What is to be deleted, or the caller's right, is unknown: the failure policy decides.
+ * @param asked undefined = the body was not read: if the request passes, it is sent unmodified
+ */
+export function passUnreviewed(
+  deletion: Deletion,
+  asked: AskedDeletion | undefined,
+  found: Unknown | Limited,
+): Refusal | undefined {
+  const { exchange, decision } = deletion
+  const { gw, record } = exchange
+  gw.log.warn('deletion could not be evaluated', {
+    cluster: record.cluster,
+    reason: found.why,
+    auditId: record.auditId,
+  })
+  const refused = followUnread(deletion, decision.info.name, found)
+  if (refused === undefined && asked !== undefined) keepBody(deletion, asked)
+  return refused
 }
 
 function recordForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {
