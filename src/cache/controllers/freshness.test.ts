@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { serverCharge } from '../../kit/core/shares/charge.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
+import { SMALL_BYTES } from '../core/changes/collection.ts'
 import { FreshnessProofs, type ListedObject } from './freshness.ts'
 
 interface World {
@@ -16,6 +17,8 @@ interface World {
   readonly objects?: readonly string[]
   /** The list is one page of several. */
   readonly continue?: string
+  /** Of all objects. Default: more than a small collection has. */
+  readonly bytes?: number
 }
 
 function scene(world: World) {
@@ -41,6 +44,7 @@ function scene(world: World) {
     get version() {
       return isGone ? '' : String(world.version)
     },
+    bytes: world.bytes ?? SMALL_BYTES,
     reaches: async (version: string) => world.version >= Number(version),
     advance: (version: string) => {
       told.push(`advance ${version}`)
@@ -142,6 +146,18 @@ test('several lists of all objects that arrive meanwhile get one list of the clu
     ...Array.from({ length: 3 }, () => '10 is 21'),
   ])
   assert.deepEqual(told, ['probe 20', 'list 21'])
+})
+
+test('who may wait is not kept waiting for a bookmark of a small collection', async () => {
+  const small = { version: 10, current: [20], lines: [], bytes: SMALL_BYTES - 1 }
+  const { prove, told } = scene({ ...small, objects: ['a', 'b'] })
+  assert.equal(await prove(), '10 is 20')
+  assert.deepEqual(told, ['list 20'])
+  for (const more of [{ objects: ['a'] }, { objects: ['a', 'b'], continue: 'x' }]) {
+    const other = scene({ ...small, current: [20], lines: [['BOOKMARK', 21]], ...more })
+    assert.equal(await other.prove(), '21')
+    assert.deepEqual(other.told, ['list 20', 'watch 10', 'advance 21'])
+  }
 })
 
 test('one that has other objects, or only some of them, proves nothing', async () => {

@@ -1,6 +1,6 @@
 // Proves that a collection is current: a read that the cluster answers consistently names a version, and what is known has to reach it. A quiet
-// collection reaches it only by a bookmark, which a short watch of its own brings within about a second. Where several lists of all of a small
-// collection wait, the read is a list of it all: if its objects are those that are known, nothing else has to be awaited.
+// collection reaches it only by a bookmark, which a short watch of its own brings within about a second. Of a small collection that read is a list
+// of it all, if it takes the place of several, or of that second: if its objects are those that are known, nothing else has to be awaited.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
@@ -11,7 +11,7 @@ import { compareResourceVersions } from '../../kube/core/objects/resource-versio
 import { AnswerBytes } from '../../kube/io/answers/thread-answers.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { WatchLines } from '../../kube/io/watch-lines.ts'
-import type { CurrentState, FreshnessQuestion } from '../core/changes/collection.ts'
+import { type CurrentState, type FreshnessQuestion, SMALL_BYTES } from '../core/changes/collection.ts'
 
 /** How long clients wait for a proof. */
 export const PROOF_MS = 3_000
@@ -31,6 +31,8 @@ type ReadPages = Pick<ResourcePages, 'charge' | 'page' | 'watch'>
 interface Provable {
   /** '' = nothing is known. */
   readonly version: string
+  /** Of all its objects. */
+  readonly bytes: number
   reaches(version: string, ms: number): Promise<boolean>
   /** Everything that has happened up to this version is known. */
   advance(version: string): void
@@ -110,13 +112,13 @@ export class FreshnessProofs {
     if (collection.version === '') return undefined
     const known = collection.version
     const signal = AbortSignal.timeout(PROOF_MS)
-    const isList = atOnce && wholes >= TOGETHER
+    const isList = atOnce ? wholes >= TOGETHER : collection.bytes < SMALL_BYTES
     const page = await (isList ? this.#pages.page({}, PAGE, signal) : this.#pages.page(SMALLEST, OBJECT, signal))
     const current = this.#currentOf(page, known)
-    if (current === undefined || (isList && endOf(page).next !== '')) return undefined
-    if (isList) return await this.#compare(itemsOf(page).map(listedOf), current, leftMs())
-    if (await collection.reaches(current, Math.min(MOMENT_MS, leftMs()))) return this.#known()
-    if (atOnce) return undefined
+    if (current === undefined) return undefined
+    const listed = isList && endOf(page).next === '' ? itemsOf(page).map(listedOf) : undefined
+    const state = await this.#compare(listed, current, leftMs())
+    if (state !== undefined || atOnce) return state
     const { last, upTo } = await this.#watch(known, current, signal)
     if (upTo === '' || !(await collection.reaches(last, leftMs()))) return undefined
     collection.advance(upTo)
@@ -132,11 +134,16 @@ export class FreshnessProofs {
    * Objects that are the same at both versions say nothing of what came and went in between: what is known stays at its version, and its own watch
    * brings the rest.
    */
-  async #compare(listed: readonly ListedObject[], current: string, ms: number): Promise<CurrentState | undefined> {
+  async #compare(
+    listed: readonly ListedObject[] | undefined,
+    current: string,
+    ms: number,
+  ): Promise<CurrentState | undefined> {
     const collection = this.#collection
-    if (collection.holds(listed)) return { known: collection.version, current }
+    const isSame = (): boolean => listed !== undefined && collection.holds(listed)
+    if (isSame()) return { known: collection.version, current }
     if (await collection.reaches(current, Math.min(MOMENT_MS, ms))) return this.#known()
-    return collection.holds(listed) ? { known: collection.version, current } : undefined
+    return isSame() ? { known: collection.version, current } : undefined
   }
 
   /** @param known when the page was asked for: with an older one the cluster has gone back @returns undefined = it has, or did not say */

@@ -3,7 +3,7 @@
 import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import { type AnswerForm, type ListPieces, MOST_ENCODED_BYTES, metadataBytes } from '../core/bytes/answer-form.ts'
 import { writable } from '../core/bytes/malformed.ts'
-import type { CollectionId, FreshnessQuestion } from '../core/changes/collection.ts'
+import { type CollectionId, type FreshnessQuestion, SMALL_BYTES } from '../core/changes/collection.ts'
 import type { CountedResource } from '../core/changes/read-counts.ts'
 import {
   type CacheResult,
@@ -32,8 +32,6 @@ import { beginWatch, type WatchStart } from './watch-answer.ts'
 
 /** As kube-apiserver: how long a version may take to arrive. */
 const FRESH_MS = 3_000
-/** A smaller list is sent by the cluster before a quiet collection is proved to be current. */
-const SMALL_BYTES = 1024 * 1024
 const ALL: Selects = () => true
 
 interface ReadCacheDeps {

@@ -99,10 +99,13 @@ export interface CompressedRoom {
   readonly bytes: number
 }
 
+/** All objects of a smaller collection are sent by the cluster before a bookmark proves that it is current. */
+export const SMALL_BYTES: number = 1024 * 1024
+
 /** From a gateway thread: up to which version is what is known current? */
 export interface FreshnessQuestion {
   readonly collection: CollectionId
-  /** The list is small: an answer that takes a second is of no use. */
+  /** Otherwise the request is forwarded: a proof that takes longer than the cluster's answer is of no use. */
   readonly atOnce: boolean
   /** It is of all objects: a list of the cluster's for several of these takes less of it than one for each. */
   readonly whole: boolean
