@@ -247,6 +247,7 @@ export const PARSERS: readonly Parser[] = [
   parser({
     name: 'discovery of a federated cluster, as a member answers',
     limit: MIB,
+    fillsMaps: true,
     read: (text) => joinedResources([JSON.parse(text)], 'v1', ['pods'], () => ['get']),
     tokens: JSON_TOKENS,
     shapes: {
