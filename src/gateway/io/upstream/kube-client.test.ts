@@ -7,7 +7,7 @@ import { after, before, type TestContext, test } from 'node:test'
 import { base64 } from '../../../../test/harness/clusters/kubeconfig.ts'
 import { stubServing } from '../../../../test/harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../../../../test/harness/wait.ts'
-import type { Logger } from '../../../kit/api/ports.ts'
+import { type Logger, SILENT } from '../../../kit/api/ports.ts'
 import { systemClock } from '../../../kit/io/world/clock.ts'
 import { PODS } from '../../../kube/api/kinds/foreign-kinds.ts'
 import { StatusError } from '../../../kube/api/status.ts'
@@ -19,7 +19,8 @@ import { ClusterTable } from '../../state/clusters.ts'
 import { createUpstreamKubeClient } from './kube-client.ts'
 
 const quiet = (): void => undefined
-const log: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+const logged: unknown[] = []
+const log: Logger = { ...SILENT, debug: (_, fields) => logged.push(fields) }
 
 interface Seen {
   readonly path: string
@@ -154,6 +155,19 @@ test('calls go to healthy endpoints in turn, with the credentials of the cluster
   assert.deepEqual([first.seen.length, second.seen.length], [2, 6])
   assert.equal(await client.currentVersion?.(PODS), '7')
   assert.equal(second.seen.at(-1)?.path, '/api/v1/pods?limit=1')
+})
+
+test('what is logged of a watch names the cluster', async (t) => {
+  const { client } = scene(t)
+  const following = client.follow(PODS, '', {
+    onReplace: () => undefined,
+    onChange: () => undefined,
+    onState: () => undefined,
+  })
+  t.after(() => following.stop())
+  const why = 'there is no UpstreamCluster prod'
+  const expected = JSON.stringify({ cluster: 'prod', resource: 'pods', why })
+  await waitFor('a line', () => logged.some((fields) => JSON.stringify(fields) === expected))
 })
 
 test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one', async (t) => {

@@ -2,7 +2,7 @@
 // object or of endpoint health take effect at once.
 
 import { isIP } from 'node:net'
-import type { Logger } from '../../../kit/api/ports.ts'
+import { type Logger, logWith } from '../../../kit/api/ports.ts'
 import type { Charge } from '../../../kit/api/stream.ts'
 import { clusterCharge } from '../../../kit/core/shares/charge.ts'
 import type { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
@@ -57,9 +57,11 @@ export function createUpstreamKubeClient({
   guard,
   name = '',
   as,
+  log,
   ...options
 }: UpstreamKubeClientOptions): KubeClient {
-  return clientOf(new UpstreamAccess(cluster, guard, name, as), options)
+  const named = name === '' ? log : logWith(log, { cluster: name })
+  return clientOf(new UpstreamAccess(cluster, guard, name, as), { ...options, log: named })
 }
 
 class UpstreamAccess implements KubeAccessSource {
