@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { after, before, test } from 'node:test'
 import { parse, stringify } from 'yaml'
+import { execUser } from '../../src/login/core/exec-user.ts'
+import { DEFAULT_REDIRECT } from '../../src/login/core/login-spec.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
@@ -113,6 +115,17 @@ test('who is not bound to a role is refused by the cluster, by name', async () =
   const kubeconfig = await pluginKubeconfig({ user: 'bob', tokenDir: join(cluster.dir, 'bob') })
   const pods = await cluster.kubectl(['get', 'pods'], { kubeconfig })
   assert.match(pods.stderr, /User "bob@example.com" cannot list resource "pods"/)
+})
+
+test('a client that does not find the program says which it is, and what it is for', async () => {
+  const kubeconfig = await kubeconfigThrough(gateway, cluster, {}, { path: true })
+  const config = parse(readFileSync(kubeconfig, 'utf8'))
+  const flags = { issuer: issuer.url, clientId: OIDC_CLIENT, scope: [], authParam: [], redirectUrl: DEFAULT_REDIRECT }
+  config.users[0].user = execUser(flags, 'portcullis')
+  writeFileSync(kubeconfig, stringify(config))
+  const { code, stderr } = await cluster.kubectl(['get', 'pods'], { kubeconfig, env: { PATH: '/none' } })
+  assert.equal(code, 1)
+  assert.match(stderr, /exec: executable portcullis not found.*portcullis is not on PATH: it logs in at https:/s)
 })
 
 test('several kubectl at once: one browser, one login', async () => {
