@@ -41,6 +41,7 @@ const RARE_PROGRAMS = {
   krew: { module: 'krew', package: 'sigs.k8s.io/krew/cmd/krew', seconds: 20 },
   'validate-krew-manifest': { module: 'krew', package: 'sigs.k8s.io/krew/cmd/validate-krew-manifest', seconds: 1 },
   readers: { module: 'readers', package: './', seconds: 30 },
+  k9s: { module: 'k9s', package: 'github.com/derailed/k9s', seconds: 240 },
 } as const
 
 type RareName = keyof typeof RARE_PROGRAMS

@@ -32,6 +32,7 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   ip: 'iproute2',
   iptables: 'iptables',
   python3: 'python3-venv',
+  tmux: 'tmux',
 }
 
 /** What has to be done before tests can run. */
