@@ -20,7 +20,10 @@ export interface Balancer {
   stop(): Promise<void>
 }
 
-/** A connection that is refused is not tried elsewhere: it is the client's failure. */
+/**
+ * A connection that is refused is not tried elsewhere: it is the client's failure. A server that does not answer a check at once is not down: the machine
+ * may be busy, and with both down, clients would fail.
+ */
 export function startBalancer(servers: readonly BalancedServer[]): Promise<Balancer> {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-haproxy-'))
   return withFreePorts(2, async ([port = 0, statsPort = 0]) => {
@@ -54,6 +57,7 @@ defaults
   mode tcp
   retries 0
   timeout connect 10s
+  timeout check 30s
   timeout client 1h
   timeout server 1h
 frontend clients
