@@ -1,13 +1,19 @@
 // Tokens of issuers, told to a real kube-apiserver by --authentication-config and to the gateway by spec.authentication.jwt: the same user or the same
-// 401 (test/data/jwt-authenticators.json). The cluster behind the gateway knows none of the issuers.
+// 401 (test/data/jwt-authenticators.json), and expressions of all kinds with their values (test/data/jwt-expressions.json). The cluster behind the gateway
+// knows none of the issuers.
 
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { JwtAuthenticator } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { isInvalidExpression, parseExpression } from '../../src/kit/api/expressions/expression.ts'
+import { binaries } from '../harness/binaries.ts'
+import { apiserverFlags } from '../harness/clusters/apiserver.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
+import { writeClusterFiles } from '../harness/clusters/cluster-files.ts'
 import { kubeRequest } from '../harness/clusters/kube-request.ts'
 import { hostOf, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
@@ -40,7 +46,54 @@ interface Table {
   readonly cases: readonly Case[]
 }
 
-const TABLE = JSON.parse(readFileSync(join(import.meta.dirname, '../data/jwt-authenticators.json'), 'utf8')) as Table
+/** Expressions about the claims: what they are, which have no value, which are refused when they are written, and which only the gateway refuses. */
+interface Expressions {
+  readonly claims: Case['claims']
+  readonly values: Readonly<Record<string, string | readonly string[]>>
+  readonly faults: readonly string[]
+  readonly refused: readonly string[]
+  readonly alsoRefused: readonly string[]
+}
+
+function read(file: string): unknown {
+  return JSON.parse(readFileSync(join(import.meta.dirname, '../data', file), 'utf8'))
+}
+
+const EXPRESSIONS = read('jwt-expressions.json') as Expressions
+
+/** An issuer with these expressions: each is the value of a key of its own. */
+function expressionIssuer(expressions: readonly string[]): Partial<JwtAuthenticator> {
+  const extra = expressions.map((valueExpression, n) => ({ key: `example.com/v${n}`, valueExpression }))
+  return { claimMappings: { username: { claim: 'sub', prefix: '' }, extra } }
+}
+
+/** Empty texts are none. */
+function expressionCases({ claims, values, faults }: Expressions): readonly Case[] {
+  const extra = Object.values(values).map((value, n) => [`example.com/v${n}`, [value].flat()] as const)
+  const user = { username: 'alice', extra: Object.fromEntries(extra) }
+  return [
+    { name: 'all have their values', issuer: 'values', claims, user },
+    { name: 'none is asked for', issuer: 'faults', claims: { ...claims, pick: '' }, user: { username: 'alice' } },
+    ...faults.map((fault, n) => ({
+      name: fault,
+      issuer: 'faults',
+      claims: { ...claims, pick: String(n) },
+      user: null,
+    })),
+  ]
+}
+
+const AUTHENTICATORS = read('jwt-authenticators.json') as Table
+const TABLE: Table = {
+  issuers: {
+    ...AUTHENTICATORS.issuers,
+    values: expressionIssuer(Object.keys(EXPRESSIONS.values)),
+    faults: expressionIssuer(
+      EXPRESSIONS.faults.map((one, n) => `claims.pick == '${n}' && [${one}].size() == 1 ? 'x' : ''`),
+    ),
+  },
+  cases: [...AUTHENTICATORS.cases, ...expressionCases(EXPRESSIONS)],
+}
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const REVIEW = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
 
@@ -69,12 +122,8 @@ function authenticators(): readonly JwtAuthenticator[] {
 before(async () => {
   issuers = await startTokenIssuers()
   const jwt = authenticators()
-  const config = join(tmpdir(), `portcullis-authentication-${process.pid}.json`)
-  writeFileSync(
-    config,
-    JSON.stringify({ apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AuthenticationConfiguration', jwt }),
-  )
-  reference = await startCluster({ name: 'reference', extraApiserverFlags: [`--authentication-config=${config}`] })
+  const flag = `--authentication-config=${configurationFile('accepted', jwt)}`
+  reference = await startCluster({ name: 'reference', extraApiserverFlags: [flag] })
   cluster = await startCluster({ name: 'behind' })
   gateway = await startGateway({ clusters: [upstreamClusterFor(cluster, { spec: { authentication: { jwt } } })] })
   // Each has a token that both accept: then both have its keys.
@@ -94,6 +143,15 @@ after(async () => {
   await reference?.stop()
   await issuers?.stop()
 })
+
+function configurationFile(name: string, jwt: readonly JwtAuthenticator[]): string {
+  const file = join(tmpdir(), `portcullis-authentication-${name}-${process.pid}.json`)
+  writeFileSync(
+    file,
+    JSON.stringify({ apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AuthenticationConfiguration', jwt }),
+  )
+  return file
+}
 
 type Seen = number | Readonly<Record<string, unknown>>
 
@@ -138,3 +196,25 @@ for (const one of TABLE.cases) {
     assert.deepEqual(await through(token), differs === undefined ? wanted : 401)
   })
 }
+
+test('what kube-apiserver refuses to start with, the gateway refuses when it is written', async () => {
+  const { refused, alsoRefused, values, faults } = EXPRESSIONS
+  const all = [...refused, ...alsoRefused, ...Object.keys(values), ...faults]
+  const one = {
+    issuer: { url: 'https://login.example.com', audiences: [TEST_AUDIENCE] },
+    ...expressionIssuer(all),
+  } as JwtAuthenticator
+  const programs = await binaries()
+  const files = writeClusterFiles('refusing', undefined, [])
+  const flags = apiserverFlags(files, 'http://127.0.0.1:1', 0, 1)
+  flags.push(`--authentication-config=${configurationFile('refused', [one])}`)
+  const { status, stderr } = spawnSync(programs['kube-apiserver'], flags, { encoding: 'utf8' })
+  rmSync(files.dir, { recursive: true })
+  assert.notEqual(status, 0)
+  assert.deepEqual(
+    all.filter((_, n) => stderr.includes(`extra[${n}].valueExpression: `)),
+    refused,
+  )
+  const here = all.filter((expression) => isInvalidExpression(parseExpression(expression, 'claims')))
+  assert.deepEqual(here, [...refused, ...alsoRefused])
+})

@@ -7,6 +7,7 @@ import { sessionOf } from '../../../src/gateway/core/logout/token-session.ts'
 import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logout.ts'
 import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'
 import { isInvalidExpression, parseExpression } from '../../../src/kit/api/expressions/expression.ts'
+import { Pattern } from '../../../src/kit/api/expressions/patterns.ts'
 import { Cost, ExpressionFault } from '../../../src/kit/api/expressions/values.ts'
 import type { HeaderList } from '../../../src/kit/api/stream.ts'
 import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/pki/core/id-tokens/claims-user.ts'
@@ -37,6 +38,9 @@ const EXPRESSIONS = [
   return parsed
 })
 const encoded = (text: string): string => Buffer.from(text).toString('base64url')
+const PATTERNS = ['(a+)+$', '(a|a?)+b', '(?:[ab]?){20}[ab]{20}c', 'a.*c|a', '(.*)(.*)(.*)x', '\\b', ''].map(
+  (pattern) => new Pattern(pattern, new Cost()),
+)
 const HEADER = encoded('{"alg":"RS256"}')
 
 /** A line for each field. */
@@ -186,6 +190,72 @@ export const PARSERS: readonly Parser[] = [
       'items that differ': repeat('a{n},'),
       'a long item': repeat('a'),
       'characters of two units': repeat('😀'),
+    },
+  }),
+  parser({
+    name: 'pattern of a claim',
+    limit: 4 * KIB,
+    read: (pattern) => new Pattern(pattern, new Cost()).find('aaaa', 4, new Cost()),
+    tokens: [
+      '(',
+      ')',
+      '[',
+      ']',
+      '[^',
+      '{2}',
+      '{9,}',
+      '{0,99}',
+      '*',
+      '+?',
+      '|',
+      '\\pL',
+      '(?i)',
+      '\\Q',
+      '\\E',
+      'a',
+      '-',
+      'ä',
+      '[:',
+      ':]',
+    ],
+    shapes: {
+      'groups in groups': (length) => `${'('.repeat(length / 2)}${')'.repeat(length / 2)}`,
+      'groups that are not closed': repeat('('),
+      classes: repeat('[a-z]'),
+      'a class of one character each': repeat('b', '[', ']'),
+      'a class that is not closed': repeat('[:', '['),
+      'classes of Unicode': repeat('\\pL'),
+      'ranges in all cases': repeat('[B-\u1fff]', '(?i)'),
+      repetitions: repeat('a{99}'),
+      'repetitions of repetitions': repeat('{9}', 'a'),
+      'alternatives that begin alike': repeat('|ab{n}', 'ab'),
+      'what may be absent': repeat('a?'),
+      'quoted text that does not end': repeat('\\Q('),
+      braces: repeat('{'),
+    },
+  }),
+  parserOf({
+    name: 'text of a pattern',
+    limit: MAX_TOKEN,
+    prepare: (text) => text,
+    read: (text) => {
+      const cost = new Cost()
+      return PATTERNS.map((pattern) => {
+        try {
+          return pattern.find(text, Number.POSITIVE_INFINITY, cost)
+        } catch (error) {
+          if (error instanceof ExpressionFault) return undefined
+          throw error
+        }
+      })
+    },
+    tokens: ['a', 'aa', 'b', 'c', ',', '\n', 'ä', '😀'],
+    shapes: {
+      'one character': repeat('a'),
+      'one character, and another at the end': repeat('a', '', 'c'),
+      'matches everywhere': repeat('ab,'),
+      'characters of two units': repeat('😀'),
+      lines: repeat('a{n}\n'),
     },
   }),
   parserOf({

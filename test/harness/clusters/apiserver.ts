@@ -75,7 +75,7 @@ async function startApiserver(
   }
 }
 
-function apiserverFlags(files: ClusterFiles, etcdUrl: string, index: number, port: number): string[] {
+export function apiserverFlags(files: ClusterFiles, etcdUrl: string, index: number, port: number): string[] {
   const certDir = join(files.dir, `kube-apiserver-${index}`)
   mkdirSync(certDir, { recursive: true })
   return [

@@ -4,6 +4,7 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
 import type { Expression } from './expression.ts'
 import { callFunction, callMethod } from './functions.ts'
+import { callPattern, PATTERN_FUNCTIONS, type Patterns } from './patterns.ts'
 import {
   areEqual,
   type Cost,
@@ -28,14 +29,16 @@ interface Scope {
 const FAULT_STEPS = 50
 
 /** @throws {ExpressionFault} if it has no value */
-export function evaluate({ subject, root }: Expression, value: unknown, cost: Cost): unknown {
-  return new Evaluation(cost).of(root, { name: subject, value, outer: undefined })
+export function evaluate({ subject, root, patterns }: Expression, value: unknown, cost: Cost): unknown {
+  return new Evaluation(patterns, cost).of(root, { name: subject, value, outer: undefined })
 }
 
 class Evaluation {
+  readonly #patterns: Patterns
   readonly #cost: Cost
 
-  constructor(cost: Cost) {
+  constructor(patterns: Patterns, cost: Cost) {
+    this.#patterns = patterns
     this.#cost = cost
   }
 
@@ -141,11 +144,9 @@ class Evaluation {
   #call(name: string, args: readonly ASTNode[], scope: Scope): unknown {
     const [first] = args
     if (name !== 'has' || first === undefined) {
-      return callFunction(
-        name,
-        args.map((arg) => this.of(arg, scope)),
-        this.#cost,
-      )
+      const values = args.map((arg) => this.of(arg, scope))
+      if (PATTERN_FUNCTIONS.includes(name)) return callPattern(name, values, this.#patterns, this.#cost)
+      return callFunction(name, values, this.#cost)
     }
     if (first.op !== '.' && first.op !== '.?') throw new ExpressionFault('has() needs a field')
     const of = this.of(first.args[0], scope)
@@ -158,15 +159,13 @@ class Evaluation {
     const value = this.of(receiver, scope)
     const [variable, ...steps] = args
     if (variable?.op === 'id' && isMacro(name)) return this.#comprehend(name, value, variable.args, steps, scope)
-    if (name === 'orValue' && value instanceof Optional && variable !== undefined) {
+    if (name === 'orValue' && variable !== undefined) {
+      if (!(value instanceof Optional)) return value
       return value.values.length > 0 ? value.values[0] : this.of(variable, scope)
     }
-    return callMethod(
-      name,
-      value,
-      args.map((arg) => this.of(arg, scope)),
-      this.#cost,
-    )
+    const values = args.map((arg) => this.of(arg, scope))
+    if (PATTERN_FUNCTIONS.includes(name)) return callPattern(name, [value, ...values], this.#patterns, this.#cost)
+    return callMethod(name, value, values, this.#cost)
   }
 
   #comprehend(macro: Macro, over: unknown, name: string, steps: readonly ASTNode[], outer: Scope): unknown {

@@ -52,9 +52,9 @@ const VALUES: readonly (readonly [text: string, value: unknown])[] = [
   ["'😀a'.size()", 2n],
   ["'😀a'.substring(1)", 'a'],
   ["'abc'.substring(2, 1)", 'fault: index out of range'],
-  ["int('0x10')", 'fault: cannot be converted to int'],
-  ["int('9223372036854775808')", 'fault: integer overflow'],
-  ['int(1e30)', 'fault: integer overflow'],
+  ["int(['0x10'][0])", 'fault: cannot be converted to int'],
+  ["int(['9223372036854775808'][0])", 'fault: integer overflow'],
+  ['int([1e30][0])', 'fault: integer overflow'],
   ['optional.none().value()', 'fault: optional.none() dereference'],
   ['[1, 2].exists_one(x, x > 1)', true],
   ["['a', 'b'].map(x, ['c'].map(y, x + y)[0]).join(',')", 'ac,bc'],
@@ -88,7 +88,6 @@ test('what is not an expression, or not about its subject', () => {
 
 test('what has no meaning here is refused when it is written', () => {
   const refused = [
-    "claims.a.matches('(a+)+$')",
     "timestamp('2027-01-01T00:00:00Z') < timestamp('2028-01-01T00:00:00Z')",
     "duration('1s') == duration('1s')",
     "claims.a.trim() == ''",
@@ -107,7 +106,7 @@ test('what has no meaning here is refused when it is written', () => {
     "claims.a.split(',', 2)",
   ]
   for (const text of refused) assert.notEqual(invalid(text), '', text)
-  assert.match(invalid("claims.a.matches('a')"), /has the function matches, which is not supported/)
+  assert.match(invalid('claims.a.trim()'), /has the function trim, which is not supported/)
 })
 
 test('claims.email in every place', () => {

@@ -1,15 +1,20 @@
 // Expressions in CEL (https://cel.dev), as in kube-apiserver's AuthenticationConfiguration. A library parses them and checks their types; evaluate.ts
 // evaluates them. An expression with an unsupported function is refused when the object is written, not when a token arrives.
 
-import { type ASTNode, Environment } from '@marcbachmann/cel-js'
+import type { ASTNode } from '@marcbachmann/cel-js'
 import { errorMessage } from '../validation/error-message.ts'
+import { literalPatterns } from './constants.ts'
+import { ENVIRONMENTS, type ExpressionSubject, isFunction, isLibrary, isMethod } from './declarations.ts'
+import { partsOf } from './parts.ts'
+import type { Patterns } from './patterns.ts'
 
-/** What an expression is about. */
-export type ExpressionSubject = 'claims' | 'user'
+export type { ExpressionSubject } from './declarations.ts'
 
 export interface Expression {
   readonly subject: ExpressionSubject
   readonly root: ASTNode
+  /** The literal ones. */
+  readonly patterns: Patterns
 }
 
 export interface InvalidExpression {
@@ -17,64 +22,8 @@ export interface InvalidExpression {
   readonly invalid: string
 }
 
-/** Maximum characters, nodes and levels of an expression. */
+/** Maximum characters of an expression. */
 const MAX_LENGTH = 4_096
-const MAX_PARTS = 1_000
-const MAX_DEPTH = 40
-
-/** Numbers of arguments, without the receiver. */
-const FUNCTIONS: Readonly<Record<string, readonly number[]>> = {
-  has: [1],
-  size: [0, 1],
-  string: [1],
-  int: [1],
-  double: [1],
-  dyn: [1],
-  startsWith: [1],
-  endsWith: [1],
-  contains: [1],
-  indexOf: [1],
-  substring: [1, 2],
-  split: [1],
-  join: [0, 1],
-  replace: [2],
-  lowerAscii: [0],
-  upperAscii: [0],
-  all: [2],
-  exists: [2],
-  exists_one: [2],
-  map: [2, 3],
-  filter: [2],
-  of: [1],
-  none: [0],
-  hasValue: [0],
-  value: [0],
-  orValue: [1],
-}
-/** Functions of the optional namespace. */
-const OPTIONAL = ['of', 'none']
-
-class UserInfo {}
-
-const OPTIONS = {
-  enableOptionalTypes: true,
-  limits: { maxAstNodes: MAX_PARTS, maxDepth: MAX_DEPTH, maxListElements: 256, maxMapEntries: 256 },
-}
-const never = (): never => {
-  throw new Error('only its type is used')
-}
-const ENVIRONMENTS: Readonly<Record<ExpressionSubject, Environment>> = {
-  claims: new Environment(OPTIONS)
-    .registerVariable('claims', 'map<string, dyn>')
-    .registerFunction('string.replace(string, string): string', never),
-  user: new Environment(OPTIONS)
-    .registerType('kubernetes.UserInfo', {
-      ctor: UserInfo,
-      fields: { username: 'string', uid: 'string', groups: 'list<string>', extra: 'map<string, list<string>>' },
-    })
-    .registerVariable('user', 'kubernetes.UserInfo')
-    .registerFunction('string.replace(string, string): string', never),
-}
 
 /** @param type the required type; default: any */
 export function parseExpression(
@@ -88,9 +37,9 @@ export function parseExpression(
     const checked = parsed.check()
     if (!checked.valid) return { invalid: `is not a valid expression: ${firstLine(checked.error)}` }
     if (type !== undefined && checked.type !== type) return { invalid: `must evaluate to ${type}` }
-    const unknown = unsupported(parsed.ast, subject)
-    if (parsed.ast.op === 'id' && parsed.ast.args === subject) return { invalid: asWhole(subject) }
-    return unknown === '' ? { subject, root: parsed.ast } : { invalid: unknown }
+    const root = parsed.ast
+    const unknown = root.op === 'id' && root.args === subject ? asWhole(subject) : unsupported(root, subject)
+    return unknown === '' ? { subject, root, patterns: literalPatterns(root) } : { invalid: unknown }
   } catch (error) {
     return { invalid: `is not a valid expression: ${firstLine(error)}` }
   }
@@ -123,6 +72,7 @@ function unsupported(node: ASTNode, subject: ExpressionSubject): string {
   const isAccess = node.op === '.' || node.op === '.?' || node.op === '[]' || node.op === '[?]'
   for (const part of partsOf(node)) {
     if (isAccess && part === node.args[0] && part.op === 'id') continue
+    if (node.op === 'rcall' && part === node.args[1] && libraryOf(part) !== '') continue
     const found = part.op === 'id' && part.args === subject ? asWhole(subject) : unsupported(part, subject)
     if (found !== '') return found
   }
@@ -143,12 +93,13 @@ function unsupportedNode(node: ASTNode): string {
     case '.':
     case '.?':
       return node.args[1].includes('__') ? `has the field ${node.args[1]}: write it as ['NAME']` : ''
+    case 'id':
+      return isLibrary(node.args) ? `uses ${node.args} as a value` : ''
     case 'call':
-      return unsupportedCall(node.args[0], node.args[1].length, false)
+      return isFunction(node.args[0], node.args[1]) ? '' : notEvaluated(node.args[0])
     case 'rcall': {
       const [name, receiver, args] = node.args
-      const isOptional = receiver.op === 'id' && receiver.args === 'optional'
-      return OPTIONAL.includes(name) === isOptional ? unsupportedCall(name, args.length, true) : notEvaluated(name)
+      return isMethod(name, args, libraryOf(receiver)) ? '' : notEvaluated(name)
     }
     case 'map':
       return node.args.every(([key]) => key.op === 'value' && typeof key.args === 'string')
@@ -159,41 +110,11 @@ function unsupportedNode(node: ASTNode): string {
   }
 }
 
-const GLOBAL = ['has', 'size', 'string', 'int', 'double', 'dyn']
-
-function unsupportedCall(name: string, count: number, isMethod: boolean): string {
-  if (!Object.hasOwn(FUNCTIONS, name) || FUNCTIONS[name]?.includes(count) !== true) return notEvaluated(name)
-  if (name === 'size') return (count === 0) === isMethod ? '' : notEvaluated(name)
-  return GLOBAL.includes(name) === isMethod ? notEvaluated(name) : ''
+/** '' = it is a value. */
+function libraryOf(receiver: ASTNode): string {
+  return receiver.op === 'id' && isLibrary(receiver.args) ? receiver.args : ''
 }
 
 function notEvaluated(name: string): string {
-  const hint = name === 'matches' ? '; use startsWith, endsWith, contains or split' : ''
-  return `has the function ${name}, which is not supported with these arguments${hint}`
-}
-
-function partsOf(node: ASTNode): readonly ASTNode[] {
-  switch (node.op) {
-    case 'value':
-    case 'id':
-      return []
-    case '.':
-    case '.?':
-      return [node.args[0]]
-    case 'call':
-      return node.args[1]
-    case 'rcall':
-      return [node.args[1], ...node.args[2]]
-    case 'list':
-      return node.args
-    case 'map':
-      return node.args.flat()
-    case '?:':
-      return node.args
-    case '!_':
-    case '-_':
-      return [node.args]
-    default:
-      return node.args
-  }
+  return `has the function ${name}, which is not supported with these arguments`
 }

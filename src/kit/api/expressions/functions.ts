@@ -1,6 +1,7 @@
 // The functions of expressions: CEL's own, and those of its extension for texts (github.com/google/cel-go/ext/strings.go), which counts code points.
 
-import { type Cost, checkedInt, ExpressionFault, isMap, noOverload, Optional } from './values.ts'
+import { doubleOf, intOf, textOf } from './conversions.ts'
+import { type Cost, ExpressionFault, isMap, noOverload, Optional } from './values.ts'
 
 export function callFunction(name: string, args: readonly unknown[], cost: Cost): unknown {
   const [value] = args
@@ -12,9 +13,9 @@ export function callFunction(name: string, args: readonly unknown[], cost: Cost)
     case 'string':
       return textOf(value)
     case 'int':
-      return intOf(value)
+      return intOf(value, cost)
     case 'double':
-      return doubleOf(value)
+      return doubleOf(value, cost)
     default:
       return noOverload(name, ...args)
   }
@@ -112,38 +113,4 @@ function sizeOf(value: unknown, cost: Cost): bigint {
   const { length } = Object.keys(value)
   cost.spend(length)
   return BigInt(length)
-}
-
-/** Exponents of doubles that Go's strconv writes without one (format 'g'). */
-const PLAIN = { from: -4, below: 6 }
-
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value
-  if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
-  if (typeof value !== 'number' || !Number.isFinite(value)) return noOverload('string', value)
-  const [digits = '', exponent = '0'] = value.toExponential().split('e')
-  const size = Number(exponent)
-  if (size >= PLAIN.from && size < PLAIN.below) return String(value)
-  return `${digits}e${size < 0 ? '-' : '+'}${String(Math.abs(size)).padStart(2, '0')}`
-}
-
-const MAX_SAFE_INT = 2 ** 63
-
-function intOf(value: unknown): bigint {
-  if (typeof value === 'bigint') return value
-  if (typeof value === 'string') {
-    if (!/^[+-]?\d{1,19}$/.test(value)) throw new ExpressionFault('cannot be converted to int')
-    return checkedInt(BigInt(value.replace(/^\+/, '')))
-  }
-  if (typeof value !== 'number') return noOverload('int', value)
-  if (!(Math.abs(value) < MAX_SAFE_INT)) throw new ExpressionFault('integer overflow')
-  return BigInt(Math.trunc(value))
-}
-
-function doubleOf(value: unknown): number {
-  if (typeof value === 'number') return value
-  if (typeof value === 'bigint') return Number(value)
-  if (typeof value !== 'string') return noOverload('double', value)
-  if (!/^[+-]?\d{1,40}(\.\d{1,40})?$/.test(value)) throw new ExpressionFault('cannot be converted to double')
-  return Number(value)
 }

@@ -16,15 +16,17 @@ const INT_BITS = 64
 
 export class Cost {
   #left: number
+  readonly #message: string
 
-  constructor(most: number = MAX_COST) {
+  constructor(most: number = MAX_COST, message = 'the expression costs too much') {
     this.#left = most
+    this.#message = message
   }
 
   /** @throws {ExpressionFault} if the total is too high */
   spend(steps: number): void {
     this.#left -= steps
-    if (this.#left < 0) throw new ExpressionFault('the expression costs too much')
+    if (this.#left < 0) throw new ExpressionFault(this.#message)
   }
 
   text(text: string): string {

@@ -1,0 +1,113 @@
+// The functions that expressions may have, with their types, which the checker knows beside those of the language.
+
+import { type ASTNode, Environment } from '@marcbachmann/cel-js'
+import { typeName } from './values.ts'
+
+/** What an expression is about. */
+export type ExpressionSubject = 'claims' | 'user'
+
+/** Maximum nodes and levels of an expression. */
+const MAX_PARTS = 1_000
+const MAX_DEPTH = 40
+
+/** Types of the arguments, one text for each overload; `any` = the checker compares them, or the evaluation does. */
+type Declarations = Readonly<Record<string, readonly string[]>>
+
+const FUNCTIONS: Declarations = {
+  has: ['any'],
+  size: ['any'],
+  string: ['any'],
+  int: ['any'],
+  double: ['any'],
+  dyn: ['any'],
+  matches: ['string, string'],
+}
+/** The same without the receiver. */
+const METHODS: Declarations = {
+  size: [''],
+  startsWith: ['string'],
+  endsWith: ['string'],
+  contains: ['string'],
+  indexOf: ['string'],
+  substring: ['int', 'int, int'],
+  split: ['string'],
+  join: ['', 'string'],
+  replace: ['string, string'],
+  lowerAscii: [''],
+  upperAscii: [''],
+  matches: ['string'],
+  find: ['string'],
+  findAll: ['string', 'string, int'],
+  all: ['any, any'],
+  exists: ['any, any'],
+  exists_one: ['any, any'],
+  map: ['any, any', 'any, any, any'],
+  filter: ['any, any'],
+  hasValue: [''],
+  value: [''],
+  orValue: ['any'],
+}
+/** Their receiver is the name of the library. */
+const LIBRARIES: Readonly<Record<string, Declarations>> = {
+  optional: { of: ['any'], none: [''] },
+}
+
+export function isFunction(name: string, args: readonly ASTNode[]): boolean {
+  return has(FUNCTIONS, name, args)
+}
+
+/** @param library '' = its receiver is a value */
+export function isMethod(name: string, args: readonly ASTNode[], library: string): boolean {
+  return has(library === '' ? METHODS : (LIBRARIES[library] ?? {}), name, args)
+}
+
+export function isLibrary(name: string): boolean {
+  return Object.hasOwn(LIBRARIES, name)
+}
+
+function has(declarations: Declarations, name: string, args: readonly ASTNode[]): boolean {
+  if (!Object.hasOwn(declarations, name)) return false
+  return declarations[name]?.some((overload) => fits(overload, args)) === true
+}
+
+/** The checker asks for no types of arguments if the receiver may have any, such as a claim; kube-apiserver does. */
+function fits(overload: string, args: readonly ASTNode[]): boolean {
+  const types = overload === '' ? [] : overload.split(', ')
+  if (types.length !== args.length) return false
+  return args.every((arg, i) => arg.op !== 'value' || types[i] === 'any' || types[i] === typeName(arg.args))
+}
+
+/** What the checker does not know by itself. */
+const SIGNATURES = [
+  'string.replace(string, string): string',
+  'matches(string, string): bool',
+  'string.find(string): string',
+  'string.findAll(string): list<string>',
+  'string.findAll(string, int): list<string>',
+]
+
+class UserInfo {}
+
+const OPTIONS = {
+  enableOptionalTypes: true,
+  limits: { maxAstNodes: MAX_PARTS, maxDepth: MAX_DEPTH, maxListElements: 256, maxMapEntries: 256 },
+}
+
+function environment(): Environment {
+  const never = (): never => {
+    throw new Error('only its type is used')
+  }
+  const made = new Environment(OPTIONS)
+  for (const signature of SIGNATURES) made.registerFunction(signature, never)
+  return made
+}
+
+export const ENVIRONMENTS: Readonly<Record<ExpressionSubject, Environment>> = {
+  claims: environment().registerVariable('claims', 'map<string, dyn>'),
+  user: environment()
+    .registerType('kubernetes.UserInfo', {
+      ctor: UserInfo,
+      fields: { username: 'string', uid: 'string', groups: 'list<string>', extra: 'map<string, list<string>>' },
+    })
+    .registerVariable('user', 'kubernetes.UserInfo'),
+}

@@ -1,0 +1,29 @@
+// What a node of an expression consists of.
+
+import type { ASTNode } from '@marcbachmann/cel-js'
+
+export function partsOf(node: ASTNode): readonly ASTNode[] {
+  switch (node.op) {
+    case 'value':
+    case 'id':
+      return []
+    case '.':
+    case '.?':
+      return [node.args[0]]
+    case 'call':
+      return node.args[1]
+    case 'rcall':
+      return [node.args[1], ...node.args[2]]
+    case 'list':
+      return node.args
+    case 'map':
+      return node.args.flat()
+    case '?:':
+      return node.args
+    case '!_':
+    case '-_':
+      return [node.args]
+    default:
+      return node.args
+  }
+}
