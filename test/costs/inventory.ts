@@ -84,6 +84,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/kit/api/expressions/expression.ts': row('CEL expression'),
   'src/kit/api/expressions/functions.ts': row('claims of expressions'),
   'src/kit/api/expressions/pattern-cost.ts': row('pattern of a claim'),
+  'src/kit/api/expressions/times.ts': row('time in a claim'),
   'src/kit/api/validation/field-errors.ts': row('UpstreamCluster'),
   'src/kit/api/validation/ip-address.ts': row('address'),
   'src/kit/api/validation/name-errors.ts': row('metadata'),

@@ -17,6 +17,7 @@ import { writeClusterFiles } from '../harness/clusters/cluster-files.ts'
 import { kubeRequest } from '../harness/clusters/kube-request.ts'
 import { hostOf, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
+import { EXPRESSIONS, expressionCases, expressionIssuer, expressionIssuers } from '../harness/jwt-expressions.ts'
 import { gatewayCA } from '../harness/pki.ts'
 import {
   JSON_NULL,
@@ -46,53 +47,12 @@ interface Table {
   readonly cases: readonly Case[]
 }
 
-/** Expressions about the claims: what they are, which have no value, which are refused when they are written, and which only the gateway refuses. */
-interface Expressions {
-  readonly claims: Case['claims']
-  readonly values: Readonly<Record<string, string | readonly string[]>>
-  readonly faults: readonly string[]
-  readonly refused: readonly string[]
-  readonly alsoRefused: readonly string[]
-}
-
-function read(file: string): unknown {
-  return JSON.parse(readFileSync(join(import.meta.dirname, '../data', file), 'utf8'))
-}
-
-const EXPRESSIONS = read('jwt-expressions.json') as Expressions
-
-/** An issuer with these expressions: each is the value of a key of its own. */
-function expressionIssuer(expressions: readonly string[]): Partial<JwtAuthenticator> {
-  const extra = expressions.map((valueExpression, n) => ({ key: `example.com/v${n}`, valueExpression }))
-  return { claimMappings: { username: { claim: 'sub', prefix: '' }, extra } }
-}
-
-/** Empty texts are none. */
-function expressionCases({ claims, values, faults }: Expressions): readonly Case[] {
-  const extra = Object.values(values).map((value, n) => [`example.com/v${n}`, [value].flat()] as const)
-  const user = { username: 'alice', extra: Object.fromEntries(extra) }
-  return [
-    { name: 'all have their values', issuer: 'values', claims, user },
-    { name: 'none is asked for', issuer: 'faults', claims: { ...claims, pick: '' }, user: { username: 'alice' } },
-    ...faults.map((fault, n) => ({
-      name: fault,
-      issuer: 'faults',
-      claims: { ...claims, pick: String(n) },
-      user: null,
-    })),
-  ]
-}
-
-const AUTHENTICATORS = read('jwt-authenticators.json') as Table
+const AUTHENTICATORS = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../data/jwt-authenticators.json'), 'utf8'),
+) as Table
 const TABLE: Table = {
-  issuers: {
-    ...AUTHENTICATORS.issuers,
-    values: expressionIssuer(Object.keys(EXPRESSIONS.values)),
-    faults: expressionIssuer(
-      EXPRESSIONS.faults.map((one, n) => `claims.pick == '${n}' && [${one}].size() == 1 ? 'x' : ''`),
-    ),
-  },
-  cases: [...AUTHENTICATORS.cases, ...expressionCases(EXPRESSIONS)],
+  issuers: { ...AUTHENTICATORS.issuers, ...expressionIssuers() },
+  cases: [...AUTHENTICATORS.cases, ...expressionCases()],
 }
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const REVIEW = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }

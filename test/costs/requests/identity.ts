@@ -8,6 +8,7 @@ import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logou
 import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'
 import { isInvalidExpression, parseExpression } from '../../../src/kit/api/expressions/expression.ts'
 import { Pattern } from '../../../src/kit/api/expressions/patterns.ts'
+import { durationOf, timestampOf } from '../../../src/kit/api/expressions/times.ts'
 import { Cost, ExpressionFault } from '../../../src/kit/api/expressions/values.ts'
 import type { HeaderList } from '../../../src/kit/api/stream.ts'
 import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/pki/core/id-tokens/claims-user.ts'
@@ -194,7 +195,7 @@ export const PARSERS: readonly Parser[] = [
   }),
   parser({
     name: 'pattern of a claim',
-    limit: 4 * KIB,
+    limit: MAX_TOKEN,
     read: (pattern) => new Pattern(pattern, new Cost()).find('aaaa', 4, new Cost()),
     tokens: [
       '(',
@@ -224,6 +225,7 @@ export const PARSERS: readonly Parser[] = [
       classes: repeat('[a-z]'),
       'a class of one character each': repeat('b', '[', ']'),
       'a class that is not closed': repeat('[:', '['),
+      'names that are not closed': repeat('\\p{'),
       'classes of Unicode': repeat('\\pL'),
       'ranges in all cases': repeat('[B-\u1fff]', '(?i)'),
       repetitions: repeat('a{99}'),
@@ -256,6 +258,33 @@ export const PARSERS: readonly Parser[] = [
       'matches everywhere': repeat('ab,'),
       'characters of two units': repeat('😀'),
       lines: repeat('a{n}\n'),
+    },
+  }),
+  parser({
+    name: 'time in a claim',
+    limit: MAX_TOKEN,
+    read: (text) => timestampOf(text, new Cost()).text,
+    tokens: ['2027-01-02T03:04:05Z', '.123', ',5', '+02:00', 'Z', '0', ':', '-'],
+    shapes: {
+      digits: repeat('1'),
+      'parts of a second': repeat('0', '2027-01-02T03:04:05.', 'Z'),
+      'parts of a second without a zone': repeat('0', '2027-01-02T03:04:05.'),
+      zones: repeat('+02:00', '2027-01-02T03:04:05'),
+    },
+  }),
+  parser({
+    name: 'duration in a claim',
+    limit: MAX_TOKEN,
+    read: (text) => durationOf(text, new Cost()).text,
+    tokens: ['1', 'h', 'm', 's', 'ns', '.', '-', '0'],
+    shapes: {
+      amounts: repeat('0h'),
+      digits: repeat('1', '', 's'),
+      zeros: repeat('0', '', '1s'),
+      'a fraction': repeat('0', '1.', 's'),
+      'a fraction of nines': repeat('9', '0.', 'h'),
+      'a fraction without a unit': repeat('0', '1.'),
+      points: repeat('.'),
     },
   }),
   parserOf({

@@ -1,5 +1,6 @@
-// Conversions between numbers and texts, as Go's strconv has them.
+// Conversions between numbers, times and texts, as Go's strconv has them.
 
+import { Duration, Timestamp } from './times.ts'
 import { type Cost, checkedInt, ExpressionFault, noOverload } from './values.ts'
 
 /** Exponents of doubles that Go's strconv writes without one (format 'g'). */
@@ -8,6 +9,7 @@ const PLAIN = { from: -4, below: 6 }
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
+  if (value instanceof Timestamp || value instanceof Duration) return value.text
   if (typeof value !== 'number') return noOverload('string', value)
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
   const [digits = '', exponent = '0'] = value.toExponential().split('e')
@@ -28,6 +30,8 @@ export function intOf(value: unknown, cost: Cost): bigint {
     if (digits.length > MAX_DIGITS) throw new ExpressionFault('integer overflow')
     return checkedInt(value.startsWith('-') ? -BigInt(digits) : BigInt(digits))
   }
+  if (value instanceof Timestamp) return value.seconds
+  if (value instanceof Duration) return value.nanos
   if (typeof value !== 'number') return noOverload('int', value)
   if (!(Math.abs(value) < MAX_SAFE_INT)) throw new ExpressionFault('integer overflow')
   return BigInt(Math.trunc(value))

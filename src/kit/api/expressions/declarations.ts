@@ -1,6 +1,7 @@
 // The functions that expressions may have, with their types, which the checker knows beside those of the language.
 
 import { type ASTNode, Environment } from '@marcbachmann/cel-js'
+import { zoneMinutes } from './times.ts'
 import { typeName } from './values.ts'
 
 /** What an expression is about. */
@@ -10,7 +11,10 @@ export type ExpressionSubject = 'claims' | 'user'
 const MAX_PARTS = 1_000
 const MAX_DEPTH = 40
 
-/** Types of the arguments, one text for each overload; `any` = the checker compares them, or the evaluation does. */
+/**
+ * Types of the arguments, one text for each overload; `any` = the checker compares them, or the evaluation does; `zone` = a literal time zone that is an
+ * offset.
+ */
 type Declarations = Readonly<Record<string, readonly string[]>>
 
 const FUNCTIONS: Declarations = {
@@ -20,6 +24,8 @@ const FUNCTIONS: Declarations = {
   int: ['any'],
   double: ['any'],
   dyn: ['any'],
+  timestamp: ['any'],
+  duration: ['any'],
   matches: ['string, string'],
 }
 /** The same without the receiver. */
@@ -43,6 +49,16 @@ const METHODS: Declarations = {
   exists_one: ['any, any'],
   map: ['any, any', 'any, any, any'],
   filter: ['any, any'],
+  getFullYear: ['', 'zone'],
+  getMonth: ['', 'zone'],
+  getDate: ['', 'zone'],
+  getDayOfMonth: ['', 'zone'],
+  getDayOfWeek: ['', 'zone'],
+  getDayOfYear: ['', 'zone'],
+  getHours: ['', 'zone'],
+  getMinutes: ['', 'zone'],
+  getSeconds: ['', 'zone'],
+  getMilliseconds: ['', 'zone'],
   hasValue: [''],
   value: [''],
   orValue: ['any'],
@@ -70,12 +86,22 @@ function has(declarations: Declarations, name: string, args: readonly ASTNode[])
   return declarations[name]?.some((overload) => fits(overload, args)) === true
 }
 
+function isZone(text: string): boolean {
+  return zoneMinutes(text) !== undefined
+}
+
 /** The checker asks for no types of arguments if the receiver may have any, such as a claim; kube-apiserver does. */
 function fits(overload: string, args: readonly ASTNode[]): boolean {
   const types = overload === '' ? [] : overload.split(', ')
   if (types.length !== args.length) return false
-  return args.every((arg, i) => arg.op !== 'value' || types[i] === 'any' || types[i] === typeName(arg.args))
+  return args.every((arg, i) => {
+    if (types[i] === 'zone') return arg.op === 'value' && typeof arg.args === 'string' && isZone(arg.args)
+    return arg.op !== 'value' || types[i] === 'any' || types[i] === typeName(arg.args)
+  })
 }
+
+const TIMESTAMP = 'google.protobuf.Timestamp'
+const DURATION = 'google.protobuf.Duration'
 
 /** What the checker does not know by itself. */
 const SIGNATURES = [
@@ -84,6 +110,13 @@ const SIGNATURES = [
   'string.find(string): string',
   'string.findAll(string): list<string>',
   'string.findAll(string, int): list<string>',
+  `timestamp(${TIMESTAMP}): ${TIMESTAMP}`,
+  `int(${TIMESTAMP}): int`,
+  `string(${TIMESTAMP}): string`,
+  `duration(${DURATION}): ${DURATION}`,
+  `duration(int): ${DURATION}`,
+  `int(${DURATION}): int`,
+  `string(${DURATION}): string`,
 ]
 
 class UserInfo {}

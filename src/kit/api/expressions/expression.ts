@@ -116,5 +116,6 @@ function libraryOf(receiver: ASTNode): string {
 }
 
 function notEvaluated(name: string): string {
-  return `has the function ${name}, which is not supported with these arguments`
+  const hint = /^get[A-Z]/.test(name) ? '; write the time zone as a literal offset, such as +02:00' : ''
+  return `has the function ${name}, which is not supported with these arguments${hint}`
 }

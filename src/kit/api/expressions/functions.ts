@@ -1,7 +1,8 @@
 // The functions of expressions: CEL's own, and those of its extension for texts (github.com/google/cel-go/ext/strings.go), which counts code points.
 
 import { doubleOf, intOf, textOf } from './conversions.ts'
-import { type Cost, ExpressionFault, isMap, noOverload, Optional } from './values.ts'
+import { durationOf, timestampOf } from './times.ts'
+import { type Cost, ExpressionFault, isMap, noOverload, Optional, TypedValue } from './values.ts'
 
 export function callFunction(name: string, args: readonly unknown[], cost: Cost): unknown {
   const [value] = args
@@ -16,6 +17,10 @@ export function callFunction(name: string, args: readonly unknown[], cost: Cost)
       return intOf(value, cost)
     case 'double':
       return doubleOf(value, cost)
+    case 'timestamp':
+      return timestampOf(value, cost)
+    case 'duration':
+      return durationOf(value, cost)
     default:
       return noOverload(name, ...args)
   }
@@ -24,6 +29,7 @@ export function callFunction(name: string, args: readonly unknown[], cost: Cost)
 export function callMethod(name: string, value: unknown, args: readonly unknown[], cost: Cost): unknown {
   if (name === 'size') return sizeOf(value, cost)
   if (value instanceof Optional) return callOptional(name, value)
+  if (value instanceof TypedValue) return value.call(name, args, cost)
   if (name === 'join' && Array.isArray(value)) return join(value, args[0] ?? '', cost)
   if (typeof value !== 'string') return noOverload(name, value, ...args)
   return callText(name, cost.text(value), args, cost)

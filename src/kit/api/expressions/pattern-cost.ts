@@ -8,6 +8,8 @@ const UNICODE_CLASS_STEPS = 5_000
 /** For a range in which each character is looked up for its other case. */
 const FOLDED_RANGE_STEPS = 100_000
 const CHARACTER_STEPS = 10
+/** The end of each [: is searched for: so many characters take a step. */
+const NAMED_CLASS_STEP = 16
 
 const CASELESS = /\(\?[a-zA-Z]*i/
 const BEYOND_ASCII = /[^ -~]|\\x/
@@ -25,7 +27,8 @@ export function patternCost(pattern: string): number {
     instructions * INSTRUCTION_STEPS +
     unicodeClasses * UNICODE_CLASS_STEPS +
     folded * FOLDED_RANGE_STEPS +
-    pattern.length * CHARACTER_STEPS
+    pattern.length * CHARACTER_STEPS +
+    ((pattern.split('[:').length - 1) * pattern.length) / NAMED_CLASS_STEP
   )
 }
 
@@ -40,6 +43,8 @@ class PatternSize {
   /** Of this group, without its last item. */
   #size = GROUP
   #last = 0
+  /** Ends that the rest of the text does not have. */
+  readonly #absent = new Set<string>()
 
   constructor(text: string) {
     this.#text = text
@@ -110,7 +115,9 @@ class PatternSize {
 
   /** To behind the next `end`, if there is one. */
   #skip(end: string): void {
+    if (this.#absent.has(end)) return
     const at = this.#text.indexOf(end, this.#at)
     if (at >= 0) this.#at = at + end.length
+    else this.#absent.add(end)
   }
 }

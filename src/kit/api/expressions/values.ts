@@ -53,12 +53,33 @@ export class Optional {
   }
 }
 
+/** A value that is neither one of JSON nor a list or a map, such as a duration. */
+export abstract class TypedValue {
+  /** In messages. */
+  abstract readonly type: string
+
+  abstract equals(other: TypedValue): boolean
+
+  /** Negative, zero or positive. */
+  orderOf(other: unknown): number {
+    return noOverload('_<_', this, other)
+  }
+
+  calculate(op: Operator, other: unknown): unknown {
+    return noOverload(`_${op}_`, this, other)
+  }
+
+  /** A method. */
+  abstract call(name: string, args: readonly unknown[], cost: Cost): unknown
+}
+
 export const NONE: Optional = new Optional([])
 
 export type CelMap = Readonly<Record<string, unknown>>
 
 export function isMap(value: unknown): value is CelMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Optional)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return !(value instanceof Optional || value instanceof TypedValue)
 }
 
 /** The type in messages. */
@@ -66,6 +87,7 @@ export function typeName(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'list'
   if (value instanceof Optional) return 'optional'
+  if (value instanceof TypedValue) return value.type
   const names: Readonly<Record<string, string>> = { bigint: 'int', number: 'double', boolean: 'bool', object: 'map' }
   return names[typeof value] ?? typeof value
 }
@@ -93,6 +115,7 @@ export function areEqual(a: unknown, b: unknown, cost: Cost, depth = 0): boolean
   if (a instanceof Optional && b instanceof Optional) {
     return a.values.length === b.values.length && areEqual([...a.values], [...b.values], cost, depth + 1)
   }
+  if (a instanceof TypedValue && b instanceof TypedValue) return a.equals(b)
   if (isMap(a) && isMap(b)) {
     const keys = Object.keys(a)
     cost.spend(keys.length)
@@ -109,13 +132,13 @@ export function orderOf(a: unknown, b: unknown, cost: Cost): number {
   }
   if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
-  return noOverload('_<_', a, b)
+  return a instanceof TypedValue ? a.orderOf(b) : noOverload('_<_', a, b)
 }
 
-type Arithmetic = '+' | '-' | '*' | '/' | '%'
+export type Operator = '+' | '-' | '*' | '/' | '%'
 
 /** Also joins texts and lists. */
-export function calculate(op: Arithmetic, a: unknown, b: unknown, cost: Cost): unknown {
+export function calculate(op: Operator, a: unknown, b: unknown, cost: Cost): unknown {
   if (typeof a === 'bigint' && typeof b === 'bigint') return checkedInt(integers(op, a, b))
   if (typeof a === 'number' && typeof b === 'number' && op !== '%') return doubles(op, a, b)
   if (op === '+' && typeof a === 'string' && typeof b === 'string') return cost.text(a + b)
@@ -123,10 +146,10 @@ export function calculate(op: Arithmetic, a: unknown, b: unknown, cost: Cost): u
     cost.spend(a.length + b.length)
     return [...a, ...b]
   }
-  return noOverload(`_${op}_`, a, b)
+  return a instanceof TypedValue ? a.calculate(op, b) : noOverload(`_${op}_`, a, b)
 }
 
-function integers(op: Arithmetic, a: bigint, b: bigint): bigint {
+function integers(op: Operator, a: bigint, b: bigint): bigint {
   if (op === '+') return a + b
   if (op === '-') return a - b
   if (op === '*') return a * b
@@ -134,7 +157,7 @@ function integers(op: Arithmetic, a: bigint, b: bigint): bigint {
   return op === '/' ? a / b : a % b
 }
 
-function doubles(op: Exclude<Arithmetic, '%'>, a: number, b: number): number {
+function doubles(op: Exclude<Operator, '%'>, a: number, b: number): number {
   if (op === '+') return a + b
   if (op === '-') return a - b
   return op === '*' ? a * b : a / b
