@@ -34,7 +34,8 @@ const METHODS: Declarations = {
   startsWith: ['string'],
   endsWith: ['string'],
   contains: ['string'],
-  indexOf: ['string'],
+  indexOf: ['any'],
+  lastIndexOf: ['any'],
   substring: ['int', 'int, int'],
   split: ['string'],
   join: ['', 'string'],
@@ -42,6 +43,10 @@ const METHODS: Declarations = {
   lowerAscii: [''],
   upperAscii: [''],
   matches: ['string'],
+  isSorted: [''],
+  sum: [''],
+  min: [''],
+  max: [''],
   find: ['string'],
   findAll: ['string', 'string, int'],
   all: ['any, any'],
@@ -66,6 +71,7 @@ const METHODS: Declarations = {
 /** Their receiver is the name of the library. */
 const LIBRARIES: Readonly<Record<string, Declarations>> = {
   optional: { of: ['any'], none: [''] },
+  sets: { contains: ['any, any'], equivalent: ['any, any'], intersects: ['any, any'] },
 }
 
 export function isFunction(name: string, args: readonly ASTNode[]): boolean {
@@ -117,9 +123,21 @@ const SIGNATURES = [
   `duration(int): ${DURATION}`,
   `int(${DURATION}): int`,
   `string(${DURATION}): string`,
+  'list<A>.indexOf(A): int',
+  'list<A>.lastIndexOf(A): int',
+  ...['int', 'double', DURATION].map((type) => `list<${type}>.sum(): ${type}`),
+  ...['int', 'double', 'bool', DURATION, TIMESTAMP, 'string'].flatMap((type) => [
+    `list<${type}>.isSorted(): bool`,
+    `list<${type}>.min(): ${type}`,
+    `list<${type}>.max(): ${type}`,
+  ]),
+  'Sets.contains(list<T>, list<T>): bool',
+  'Sets.equivalent(list<T>, list<T>): bool',
+  'Sets.intersects(list<T>, list<T>): bool',
 ]
 
 class UserInfo {}
+class Sets {}
 
 const OPTIONS = {
   enableOptionalTypes: true,
@@ -131,6 +149,8 @@ function environment(): Environment {
     throw new Error('only its type is used')
   }
   const made = new Environment(OPTIONS)
+    .registerType('Sets', { ctor: Sets, fields: {} })
+    .registerConstant('sets', 'Sets', new Sets())
   for (const signature of SIGNATURES) made.registerFunction(signature, never)
   return made
 }
@@ -143,4 +163,12 @@ export const ENVIRONMENTS: Readonly<Record<ExpressionSubject, Environment>> = {
       fields: { username: 'string', uid: 'string', groups: 'list<string>', extra: 'map<string, list<string>>' },
     })
     .registerVariable('user', 'kubernetes.UserInfo'),
+}
+
+/** The type that the checker has found for the items of a list; '' = none. */
+export function itemType(list: ASTNode): string {
+  const type = 'checkedType' in list ? list.checkedType : undefined
+  if (typeof type !== 'object' || type === null || !('valueType' in type)) return ''
+  const { valueType } = type
+  return typeof valueType === 'object' && valueType !== null && 'name' in valueType ? String(valueType.name) : ''
 }

@@ -2,8 +2,10 @@
 // expression that costs too much has no value.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
+import { itemType } from './declarations.ts'
 import type { Expression } from './expression.ts'
 import { callFunction, callMethod } from './functions.ts'
+import { callSets, emptySum } from './lists.ts'
 import { callPattern, PATTERN_FUNCTIONS, type Patterns } from './patterns.ts'
 import {
   areEqual,
@@ -156,6 +158,13 @@ class Evaluation {
   #callMethod(name: string, receiver: ASTNode, args: readonly ASTNode[], scope: Scope): unknown {
     if (name === 'none') return NONE
     if (name === 'of' && args[0] !== undefined) return new Optional([this.of(args[0], scope)])
+    if (receiver.op === 'id' && receiver.args === 'sets') {
+      return callSets(
+        name,
+        args.map((arg) => this.of(arg, scope)),
+        this.#cost,
+      )
+    }
     const value = this.of(receiver, scope)
     const [variable, ...steps] = args
     if (variable?.op === 'id' && isMacro(name)) return this.#comprehend(name, value, variable.args, steps, scope)
@@ -163,6 +172,7 @@ class Evaluation {
       if (!(value instanceof Optional)) return value
       return value.values.length > 0 ? value.values[0] : this.of(variable, scope)
     }
+    if (name === 'sum' && Array.isArray(value) && value.length === 0) return emptySum(itemType(receiver))
     const values = args.map((arg) => this.of(arg, scope))
     if (PATTERN_FUNCTIONS.includes(name)) return callPattern(name, [value, ...values], this.#patterns, this.#cost)
     return callMethod(name, value, values, this.#cost)

@@ -136,6 +136,18 @@ test('what costs too much has no value, however it is written', () => {
     '[claims.l].map(l, l.map(a, l.map(b, l.map(c, 1)))).size() > 0',
     `claims.l.map(x, ${'claims.s + '.repeat(20)}'').size() > 0`,
     "claims.l.map(x, claims.s.lowerAscii()).join(claims.s) == ''",
+    'sets.contains(claims.l, claims.l)',
+    'sets.equivalent(claims.l, claims.l)',
+    'sets.intersects(claims.l, claims.l.map(x, -1.0 - x))',
+    'claims.l.all(x, claims.l.isSorted())',
+    'claims.l.all(x, claims.l.max() == 1999.0)',
+    'claims.l.all(x, claims.l.sum() > 0.0)',
+    'claims.l.all(x, claims.l.lastIndexOf(-1.0) < 0)',
+    'claims.l.all(x, [claims.s, claims.s, claims.s].min() == claims.s)',
+    "claims.l.all(x, !claims.s.matches('b$'))",
+    'claims.l.all(x, !claims.s.matches(claims.s))',
+    "claims.l.all(x, string(timestamp('2027-01-02T03:04:05.' + claims.s.replace('a', '1') + 'Z')) != '')",
+    "claims.l.all(x, duration(claims.s.replace('a', '0h')) == duration('0s'))",
     `[0]${'.map(x, [x, x, x, x, x, x, x, x]).map(y, y)'.repeat(3)}.size() > 0 && claims.l.map(x, claims.l == claims.l).size() > 0`,
   ]
   for (const text of costly) assert.equal(resultOf(text, { l, s }), 'fault: the expression costs too much', text)

@@ -1,6 +1,7 @@
 // The functions of expressions: CEL's own, and those of its extension for texts (github.com/google/cel-go/ext/strings.go), which counts code points.
 
 import { doubleOf, intOf, textOf } from './conversions.ts'
+import { callList } from './lists.ts'
 import { durationOf, timestampOf } from './times.ts'
 import { type Cost, ExpressionFault, isMap, noOverload, Optional, TypedValue } from './values.ts'
 
@@ -30,7 +31,7 @@ export function callMethod(name: string, value: unknown, args: readonly unknown[
   if (name === 'size') return sizeOf(value, cost)
   if (value instanceof Optional) return callOptional(name, value)
   if (value instanceof TypedValue) return value.call(name, args, cost)
-  if (name === 'join' && Array.isArray(value)) return join(value, args[0] ?? '', cost)
+  if (Array.isArray(value)) return callList(name, value, args, cost)
   if (typeof value !== 'string') return noOverload(name, value, ...args)
   return callText(name, cost.text(value), args, cost)
 }
@@ -72,6 +73,10 @@ function callSearch(name: string, text: string, part: string, by: unknown, cost:
       const at = text.indexOf(part)
       return at < 0 ? -1n : BigInt([...cost.points(text.slice(0, at))].length)
     }
+    case 'lastIndexOf': {
+      const at = text.lastIndexOf(part)
+      return at < 0 ? -1n : BigInt([...cost.points(text.slice(0, at))].length)
+    }
     case 'split': {
       const parts = part === '' ? [...cost.points(text)] : text.split(part)
       cost.spend(parts.length)
@@ -90,13 +95,6 @@ function replace(text: string, part: string, by: string, cost: Cost): string {
   // Charged before the result is built, which may be much longer than the text.
   cost.spend(parts.length + (parts.length * by.length) / 64)
   return parts.join(by)
-}
-
-function join(items: readonly unknown[], by: unknown, cost: Cost): string {
-  if (typeof by !== 'string') return noOverload('join', items, by)
-  const texts = items.map((item) => (typeof item === 'string' ? cost.text(item) : noOverload('join', item)))
-  cost.spend((texts.length * by.length) / 64)
-  return texts.join(by)
 }
 
 function substring(text: string, [start, end]: readonly unknown[]): string {
