@@ -8,6 +8,7 @@ import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logou
 import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'
 import { isInvalidExpression, parseExpression } from '../../../src/kit/api/expressions/expression.ts'
 import { Pattern } from '../../../src/kit/api/expressions/patterns.ts'
+import { parseQuantity } from '../../../src/kit/api/expressions/quantities.ts'
 import { durationOf, timestampOf } from '../../../src/kit/api/expressions/times.ts'
 import { Cost, ExpressionFault } from '../../../src/kit/api/expressions/values.ts'
 import type { HeaderList } from '../../../src/kit/api/stream.ts'
@@ -285,6 +286,21 @@ export const PARSERS: readonly Parser[] = [
       'a fraction of nines': repeat('9', '0.', 'h'),
       'a fraction without a unit': repeat('0', '1.'),
       points: repeat('.'),
+    },
+  }),
+  parser({
+    name: 'quantity in a claim',
+    limit: MAX_TOKEN,
+    read: (text) => parseQuantity(text, new Cost()),
+    tokens: ['1', '0', '.', '-', 'e', 'E', 'Ki', 'm', '+'],
+    shapes: {
+      digits: repeat('9'),
+      zeros: repeat('0'),
+      'a fraction': repeat('1', '.'),
+      points: repeat('.'),
+      'a long suffix': repeat('e', '1'),
+      'a long exponent': repeat('1', '1e'),
+      signs: repeat('-'),
     },
   }),
   parserOf({

@@ -1,6 +1,7 @@
 // The functions that expressions may have, with their types, which the checker knows beside those of the language.
 
 import { type ASTNode, Environment } from '@marcbachmann/cel-js'
+import { Quantity } from './quantities.ts'
 import { zoneMinutes } from './times.ts'
 import { typeName } from './values.ts'
 
@@ -26,6 +27,9 @@ const FUNCTIONS: Declarations = {
   dyn: ['any'],
   timestamp: ['any'],
   duration: ['any'],
+  quantity: ['string'],
+  isQuantity: ['string'],
+  sign: ['any'],
   matches: ['string, string'],
 }
 /** The same without the receiver. */
@@ -64,6 +68,14 @@ const METHODS: Declarations = {
   getMinutes: ['', 'zone'],
   getSeconds: ['', 'zone'],
   getMilliseconds: ['', 'zone'],
+  isGreaterThan: ['any'],
+  isLessThan: ['any'],
+  compareTo: ['any'],
+  add: ['any', 'int'],
+  sub: ['any', 'int'],
+  asInteger: [''],
+  isInteger: [''],
+  asApproximateFloat: [''],
   hasValue: [''],
   value: [''],
   orValue: ['any'],
@@ -107,6 +119,7 @@ function fits(overload: string, args: readonly ASTNode[]): boolean {
 }
 
 const TIMESTAMP = 'google.protobuf.Timestamp'
+const QUANTITY = 'kubernetes.Quantity'
 const DURATION = 'google.protobuf.Duration'
 
 /** What the checker does not know by itself. */
@@ -131,6 +144,16 @@ const SIGNATURES = [
     `list<${type}>.min(): ${type}`,
     `list<${type}>.max(): ${type}`,
   ]),
+  `quantity(string): ${QUANTITY}`,
+  'isQuantity(string): bool',
+  `sign(${QUANTITY}): int`,
+  `${QUANTITY}.isGreaterThan(${QUANTITY}): bool`,
+  `${QUANTITY}.isLessThan(${QUANTITY}): bool`,
+  `${QUANTITY}.compareTo(${QUANTITY}): int`,
+  `${QUANTITY}.asApproximateFloat(): double`,
+  `${QUANTITY}.asInteger(): int`,
+  `${QUANTITY}.isInteger(): bool`,
+  ...['add', 'sub'].flatMap((name) => [QUANTITY, 'int'].map((type) => `${QUANTITY}.${name}(${type}): ${QUANTITY}`)),
   'Sets.contains(list<T>, list<T>): bool',
   'Sets.equivalent(list<T>, list<T>): bool',
   'Sets.intersects(list<T>, list<T>): bool',
@@ -149,6 +172,8 @@ function environment(): Environment {
     throw new Error('only its type is used')
   }
   const made = new Environment(OPTIONS)
+    .registerType(QUANTITY, { ctor: Quantity, fields: {} })
+    .registerOperator(`${QUANTITY} == ${QUANTITY}`, never)
     .registerType('Sets', { ctor: Sets, fields: {} })
     .registerConstant('sets', 'Sets', new Sets())
   for (const signature of SIGNATURES) made.registerFunction(signature, never)

@@ -148,6 +148,9 @@ test('what costs too much has no value, however it is written', () => {
     'claims.l.all(x, !claims.s.matches(claims.s))',
     "claims.l.all(x, string(timestamp('2027-01-02T03:04:05.' + claims.s.replace('a', '1') + 'Z')) != '')",
     "claims.l.all(x, duration(claims.s.replace('a', '0h')) == duration('0s'))",
+    "claims.l.all(x, quantity('1e190').compareTo(quantity('1e-9')) == 1)",
+    "[quantity('1e190')].all(q, claims.l.all(x, q == q))",
+    "claims.l.all(x, isQuantity(claims.s.replace('a', '1')))",
     `[0]${'.map(x, [x, x, x, x, x, x, x, x]).map(y, y)'.repeat(3)}.size() > 0 && claims.l.map(x, claims.l == claims.l).size() > 0`,
   ]
   for (const text of costly) assert.equal(resultOf(text, { l, s }), 'fault: the expression costs too much', text)

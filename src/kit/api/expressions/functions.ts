@@ -2,6 +2,7 @@
 
 import { doubleOf, intOf, textOf } from './conversions.ts'
 import { callList } from './lists.ts'
+import { parseQuantity, Quantity } from './quantities.ts'
 import { durationOf, timestampOf } from './times.ts'
 import { type Cost, ExpressionFault, isMap, noOverload, Optional, TypedValue } from './values.ts'
 
@@ -22,9 +23,22 @@ export function callFunction(name: string, args: readonly unknown[], cost: Cost)
       return timestampOf(value, cost)
     case 'duration':
       return durationOf(value, cost)
+    case 'quantity':
+    case 'isQuantity':
+      return callQuantity(name, value, cost)
+    case 'sign':
+      return value instanceof Quantity ? value.sign : noOverload(name, value)
     default:
       return noOverload(name, ...args)
   }
+}
+
+function callQuantity(name: string, value: unknown, cost: Cost): unknown {
+  if (typeof value !== 'string') return noOverload(name, value)
+  const quantity = parseQuantity(value, cost)
+  if (name === 'isQuantity') return quantity !== undefined
+  if (quantity === undefined) throw new ExpressionFault('is not a quantity')
+  return quantity
 }
 
 export function callMethod(name: string, value: unknown, args: readonly unknown[], cost: Cost): unknown {

@@ -55,7 +55,7 @@ export class Timestamp extends TypedValue {
     return new Date((Number(this.seconds) + offsetMinutes * SECONDS_PER_MINUTE) * MS)
   }
 
-  override equals(other: TypedValue): boolean {
+  override equals(other: unknown): boolean {
     return other instanceof Timestamp && other.nanos === this.nanos
   }
 
@@ -133,7 +133,7 @@ export class Duration extends TypedValue {
     return Number(this.nanos / unit) + Number(this.nanos % unit) / Number(unit)
   }
 
-  override equals(other: TypedValue): boolean {
+  override equals(other: unknown): boolean {
     return other instanceof Duration && other.nanos === this.nanos
   }
 

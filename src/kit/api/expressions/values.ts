@@ -58,7 +58,7 @@ export abstract class TypedValue {
   /** In messages. */
   abstract readonly type: string
 
-  abstract equals(other: TypedValue): boolean
+  abstract equals(other: unknown, cost: Cost): boolean
 
   /** Negative, zero or positive. */
   orderOf(other: unknown): number {
@@ -115,7 +115,7 @@ export function areEqual(a: unknown, b: unknown, cost: Cost, depth = 0): boolean
   if (a instanceof Optional && b instanceof Optional) {
     return a.values.length === b.values.length && areEqual([...a.values], [...b.values], cost, depth + 1)
   }
-  if (a instanceof TypedValue && b instanceof TypedValue) return a.equals(b)
+  if (a instanceof TypedValue) return a.equals(b, cost)
   if (isMap(a) && isMap(b)) {
     const keys = Object.keys(a)
     cost.spend(keys.length)
