@@ -5,6 +5,7 @@ import { LOGOUT_FORM, readLogoutForm } from '../../../src/gateway/core/logout/lo
 import { readLogoutClaims } from '../../../src/gateway/core/logout/logout-token.ts'
 import { sessionOf } from '../../../src/gateway/core/logout/token-session.ts'
 import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logout.ts'
+import { parseCidr } from '../../../src/kit/api/expressions/addresses.ts'
 import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'
 import { isInvalidExpression, parseExpression } from '../../../src/kit/api/expressions/expression.ts'
 import { Pattern } from '../../../src/kit/api/expressions/patterns.ts'
@@ -301,6 +302,19 @@ export const PARSERS: readonly Parser[] = [
       'a long suffix': repeat('e', '1'),
       'a long exponent': repeat('1', '1e'),
       signs: repeat('-'),
+    },
+  }),
+  parser({
+    name: 'network in a claim',
+    limit: MAX_TOKEN,
+    read: (text) => parseCidr(text, new Cost())?.text,
+    tokens: ['10.', '0', '::', 'ff', ':', '/8', '/128', '%'],
+    shapes: {
+      fields: repeat('1.', '', '1/8'),
+      groups: repeat('1:', '', '1/8'),
+      gaps: repeat('::'),
+      slashes: repeat('/'),
+      digits: repeat('1', '10.0.0.0/'),
     },
   }),
   parserOf({

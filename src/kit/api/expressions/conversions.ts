@@ -1,7 +1,7 @@
 // Conversions between numbers, times and texts, as Go's strconv has them.
 
 import { Duration, Timestamp } from './times.ts'
-import { type Cost, checkedInt, ExpressionFault, noOverload } from './values.ts'
+import { type Cost, checkedInt, ExpressionFault, noOverload, TypedValue } from './values.ts'
 
 /** Exponents of doubles that Go's strconv writes without one (format 'g'). */
 const PLAIN = { from: -4, below: 6 }
@@ -9,7 +9,7 @@ const PLAIN = { from: -4, below: 6 }
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
-  if (value instanceof Timestamp || value instanceof Duration) return value.text
+  if (value instanceof TypedValue) return value.text ?? noOverload('string', value)
   if (typeof value !== 'number') return noOverload('string', value)
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
   const [digits = '', exponent = '0'] = value.toExponential().split('e')

@@ -1,6 +1,7 @@
 // The functions that expressions may have, with their types, which the checker knows beside those of the language.
 
 import { type ASTNode, Environment } from '@marcbachmann/cel-js'
+import { Cidr, Ip } from './addresses.ts'
 import { Quantity } from './quantities.ts'
 import { zoneMinutes } from './times.ts'
 import { typeName } from './values.ts'
@@ -27,6 +28,10 @@ const FUNCTIONS: Declarations = {
   dyn: ['any'],
   timestamp: ['any'],
   duration: ['any'],
+  ip: ['string'],
+  isIP: ['string'],
+  cidr: ['string'],
+  isCIDR: ['string'],
   quantity: ['string'],
   isQuantity: ['string'],
   sign: ['any'],
@@ -76,6 +81,17 @@ const METHODS: Declarations = {
   asInteger: [''],
   isInteger: [''],
   asApproximateFloat: [''],
+  family: [''],
+  isUnspecified: [''],
+  isLoopback: [''],
+  isLinkLocalMulticast: [''],
+  isLinkLocalUnicast: [''],
+  isGlobalUnicast: [''],
+  containsIP: ['any'],
+  containsCIDR: ['any'],
+  ip: [''],
+  prefixLength: [''],
+  masked: [''],
   hasValue: [''],
   value: [''],
   orValue: ['any'],
@@ -83,6 +99,7 @@ const METHODS: Declarations = {
 /** Their receiver is the name of the library. */
 const LIBRARIES: Readonly<Record<string, Declarations>> = {
   optional: { of: ['any'], none: [''] },
+  ip: { isCanonical: ['string'] },
   sets: { contains: ['any, any'], equivalent: ['any, any'], intersects: ['any, any'] },
 }
 
@@ -120,6 +137,8 @@ function fits(overload: string, args: readonly ASTNode[]): boolean {
 
 const TIMESTAMP = 'google.protobuf.Timestamp'
 const QUANTITY = 'kubernetes.Quantity'
+const IP = 'net.IP'
+const CIDR = 'net.CIDR'
 const DURATION = 'google.protobuf.Duration'
 
 /** What the checker does not know by itself. */
@@ -154,6 +173,24 @@ const SIGNATURES = [
   `${QUANTITY}.asInteger(): int`,
   `${QUANTITY}.isInteger(): bool`,
   ...['add', 'sub'].flatMap((name) => [QUANTITY, 'int'].map((type) => `${QUANTITY}.${name}(${type}): ${QUANTITY}`)),
+  `ip(string): ${IP}`,
+  'isIP(string): bool',
+  'IpLibrary.isCanonical(string): bool',
+  `string(${IP}): string`,
+  `${IP}.family(): int`,
+  ...['Unspecified', 'Loopback', 'LinkLocalMulticast', 'LinkLocalUnicast', 'GlobalUnicast'].map(
+    (kind) => `${IP}.is${kind}(): bool`,
+  ),
+  `cidr(string): ${CIDR}`,
+  'isCIDR(string): bool',
+  `string(${CIDR}): string`,
+  `${CIDR}.containsIP(string): bool`,
+  `${CIDR}.containsIP(${IP}): bool`,
+  `${CIDR}.containsCIDR(string): bool`,
+  `${CIDR}.containsCIDR(${CIDR}): bool`,
+  `${CIDR}.ip(): ${IP}`,
+  `${CIDR}.prefixLength(): int`,
+  `${CIDR}.masked(): ${CIDR}`,
   'Sets.contains(list<T>, list<T>): bool',
   'Sets.equivalent(list<T>, list<T>): bool',
   'Sets.intersects(list<T>, list<T>): bool',
@@ -161,6 +198,7 @@ const SIGNATURES = [
 
 class UserInfo {}
 class Sets {}
+class IpLibrary {}
 
 const OPTIONS = {
   enableOptionalTypes: true,
@@ -173,6 +211,12 @@ function environment(): Environment {
   }
   const made = new Environment(OPTIONS)
     .registerType(QUANTITY, { ctor: Quantity, fields: {} })
+    .registerType(IP, { ctor: Ip, fields: {} })
+    .registerOperator(`${IP} == ${IP}`, never)
+    .registerType(CIDR, { ctor: Cidr, fields: {} })
+    .registerOperator(`${CIDR} == ${CIDR}`, never)
+    .registerType('IpLibrary', { ctor: IpLibrary, fields: {} })
+    .registerConstant('ip', 'IpLibrary', new IpLibrary())
     .registerOperator(`${QUANTITY} == ${QUANTITY}`, never)
     .registerType('Sets', { ctor: Sets, fields: {} })
     .registerConstant('sets', 'Sets', new Sets())

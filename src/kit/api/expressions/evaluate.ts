@@ -2,7 +2,8 @@
 // expression that costs too much has no value.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { itemType } from './declarations.ts'
+import { callAddress } from './addresses.ts'
+import { isLibrary, itemType } from './declarations.ts'
 import type { Expression } from './expression.ts'
 import { callFunction, callMethod } from './functions.ts'
 import { callSets, emptySum } from './lists.ts'
@@ -156,15 +157,7 @@ class Evaluation {
   }
 
   #callMethod(name: string, receiver: ASTNode, args: readonly ASTNode[], scope: Scope): unknown {
-    if (name === 'none') return NONE
-    if (name === 'of' && args[0] !== undefined) return new Optional([this.of(args[0], scope)])
-    if (receiver.op === 'id' && receiver.args === 'sets') {
-      return callSets(
-        name,
-        args.map((arg) => this.of(arg, scope)),
-        this.#cost,
-      )
-    }
+    if (receiver.op === 'id' && isLibrary(receiver.args)) return this.#callLibrary(receiver.args, name, args, scope)
     const value = this.of(receiver, scope)
     const [variable, ...steps] = args
     if (variable?.op === 'id' && isMacro(name)) return this.#comprehend(name, value, variable.args, steps, scope)
@@ -176,6 +169,13 @@ class Evaluation {
     const values = args.map((arg) => this.of(arg, scope))
     if (PATTERN_FUNCTIONS.includes(name)) return callPattern(name, [value, ...values], this.#patterns, this.#cost)
     return callMethod(name, value, values, this.#cost)
+  }
+
+  #callLibrary(library: string, name: string, args: readonly ASTNode[], scope: Scope): unknown {
+    const values = args.map((arg) => this.of(arg, scope))
+    if (library === 'ip') return callAddress(`ip.${name}`, values[0], this.#cost)
+    if (library === 'sets') return callSets(name, values, this.#cost)
+    return name === 'of' ? new Optional([values[0]]) : NONE
   }
 
   #comprehend(macro: Macro, over: unknown, name: string, steps: readonly ASTNode[], outer: Scope): unknown {

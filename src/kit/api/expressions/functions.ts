@@ -1,5 +1,6 @@
 // The functions of expressions: CEL's own, and those of its extension for texts (github.com/google/cel-go/ext/strings.go), which counts code points.
 
+import { callAddress } from './addresses.ts'
 import { doubleOf, intOf, textOf } from './conversions.ts'
 import { callList } from './lists.ts'
 import { parseQuantity, Quantity } from './quantities.ts'
@@ -26,6 +27,11 @@ export function callFunction(name: string, args: readonly unknown[], cost: Cost)
     case 'quantity':
     case 'isQuantity':
       return callQuantity(name, value, cost)
+    case 'ip':
+    case 'isIP':
+    case 'cidr':
+    case 'isCIDR':
+      return callAddress(name, value, cost)
     case 'sign':
       return value instanceof Quantity ? value.sign : noOverload(name, value)
     default:

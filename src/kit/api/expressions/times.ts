@@ -34,7 +34,7 @@ export class Timestamp extends TypedValue {
   }
 
   /** RFC 3339, with as many digits of the second as it needs. */
-  get text(): string {
+  override get text(): string {
     const date = this.#at(this.offsetMinutes)
     const two = (value: number): string => String(value).padStart(2, '0')
     const day = `${String(date.getUTCFullYear()).padStart(4, '0')}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}`
@@ -124,7 +124,7 @@ export class Duration extends TypedValue {
   }
 
   /** Seconds, as Go writes them without an exponent. */
-  get text(): string {
+  override get text(): string {
     return `${withoutExponent(this.#in(SECOND))}s`
   }
 

@@ -58,6 +58,11 @@ export abstract class TypedValue {
   /** In messages. */
   abstract readonly type: string
 
+  /** What string() makes of it; undefined = it has no text. */
+  get text(): string | undefined {
+    return undefined
+  }
+
   abstract equals(other: unknown, cost: Cost): boolean
 
   /** Negative, zero or positive. */
