@@ -5,7 +5,7 @@ import { LOGOUT_FORM, readLogoutForm } from '../../../src/gateway/core/logout/lo
 import { readLogoutClaims } from '../../../src/gateway/core/logout/logout-token.ts'
 import { sessionOf } from '../../../src/gateway/core/logout/token-session.ts'
 import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logout.ts'
-import { parseCidr } from '../../../src/kit/api/expressions/addresses.ts'
+import { networkFrom } from '../../../src/kit/api/expressions/addresses.ts'
 import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'
 import { isInvalidExpression, parseExpression } from '../../../src/kit/api/expressions/expression.ts'
 import { Pattern } from '../../../src/kit/api/expressions/patterns.ts'
@@ -307,7 +307,7 @@ export const PARSERS: readonly Parser[] = [
   parser({
     name: 'network in a claim',
     limit: MAX_TOKEN,
-    read: (text) => parseCidr(text, new Cost())?.text,
+    read: (text) => networkFrom(text, new Cost())?.text,
     tokens: ['10.', '0', '::', 'ff', ':', '/8', '/128', '%'],
     shapes: {
       fields: repeat('1.', '', '1/8'),

@@ -90,7 +90,7 @@ export class Cidr extends TypedValue {
 }
 
 /** undefined = it is none. */
-export function parseAddress(text: string, cost: Cost): Ip | undefined {
+export function addressFrom(text: string, cost: Cost): Ip | undefined {
   cost.spend(ADDRESS_STEPS)
   const bytes = text.length > MAX_TEXT ? undefined : parseIp(cost.text(text))
   const isMapped = bytes?.length === IPV4_BYTES && text.includes(':')
@@ -101,21 +101,21 @@ export function parseAddress(text: string, cost: Cost): Ip | undefined {
 const MAX_TEXT = 64
 
 /** undefined = it is none. */
-export function parseCidr(text: string, cost: Cost): Cidr | undefined {
+export function networkFrom(text: string, cost: Cost): Cidr | undefined {
   const slash = text.lastIndexOf('/')
   const length = /^(?:0|[1-9]\d{0,2})$/.exec(cost.text(text).slice(slash + 1))?.[0]
-  const ip = slash < 0 || length === undefined ? undefined : parseAddress(text.slice(0, slash), cost)
+  const ip = slash < 0 || length === undefined ? undefined : addressFrom(text.slice(0, slash), cost)
   return ip === undefined || Number(length) > ip.bytes.length * BITS ? undefined : new Cidr(ip.bytes, Number(length))
 }
 
 export function ipIn(text: string, cost: Cost): Ip {
-  const ip = parseAddress(text, cost)
+  const ip = addressFrom(text, cost)
   if (ip === undefined) throw new ExpressionFault('is not an IP address')
   return ip
 }
 
 export function cidrIn(text: string, cost: Cost): Cidr {
-  const cidr = parseCidr(text, cost)
+  const cidr = networkFrom(text, cost)
   if (cidr === undefined) throw new ExpressionFault('is not a network in CIDR notation')
   return cidr
 }
@@ -127,13 +127,13 @@ export function callAddress(name: string, text: unknown, cost: Cost): unknown {
     case 'ip':
       return ipIn(text, cost)
     case 'isIP':
-      return parseAddress(text, cost) !== undefined
+      return addressFrom(text, cost) !== undefined
     case 'ip.isCanonical':
       return ipIn(text, cost).text === text
     case 'cidr':
       return cidrIn(text, cost)
     default:
-      return parseCidr(text, cost) !== undefined
+      return networkFrom(text, cost) !== undefined
   }
 }
 

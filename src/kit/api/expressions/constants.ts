@@ -2,8 +2,8 @@
 // token, so that the expression is invalid (github.com/google/cel-go: cel/validator.go, interpreter/decorators.go).
 
 import type { ASTNode } from '@marcbachmann/cel-js'
+import { childrenOf } from './children.ts'
 import { callFunction } from './functions.ts'
-import { partsOf } from './parts.ts'
 import { PATTERN_FUNCTIONS, Pattern, type Patterns } from './patterns.ts'
 import { Cost, ExpressionFault } from './values.ts'
 
@@ -26,7 +26,7 @@ class Constants {
   /** The value of a literal, or what one is converted to; undefined = it is not constant. Also checks all of its parts. */
   of(node: ASTNode): unknown {
     if (node.op === 'value') return node.args
-    const parts = partsOf(node).map((part) => this.of(part))
+    const parts = childrenOf(node).map((part) => this.of(part))
     if (node.op === '-_' && typeof parts[0] === 'bigint') return -parts[0]
     if (node.op === '-_' && typeof parts[0] === 'number') return -parts[0]
     if (node.op === 'call') return this.#call(node.args[0], parts)

@@ -6,7 +6,7 @@ import { type Cost, checkedInt, ExpressionFault, noOverload, TypedValue } from '
 /** Exponents of doubles that Go's strconv writes without one (format 'g'). */
 const PLAIN = { from: -4, below: 6 }
 
-export function textOf(value: unknown): string {
+export function stringOf(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
   if (value instanceof TypedValue) return value.text ?? noOverload('string', value)
@@ -19,7 +19,7 @@ export function textOf(value: unknown): string {
 }
 
 const MAX_SAFE_INT = 2 ** 63
-/** Of an int. */
+/** An int has at most as many. */
 const MAX_DIGITS = 19
 
 export function intOf(value: unknown, cost: Cost): bigint {

@@ -3,9 +3,9 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { errorMessage } from '../validation/error-message.ts'
+import { childrenOf } from './children.ts'
 import { literalPatterns } from './constants.ts'
 import { ENVIRONMENTS, type ExpressionSubject, isFunction, isLibrary, isMethod } from './declarations.ts'
-import { partsOf } from './parts.ts'
 import type { Patterns } from './patterns.ts'
 
 export type { ExpressionSubject } from './declarations.ts'
@@ -56,7 +56,7 @@ export function usesField({ subject, root }: Expression, field: string): boolean
       const [operand] = node.args
       if (operand.op === 'id' && operand.args === subject) return true
     }
-    return partsOf(node).some(uses)
+    return childrenOf(node).some(uses)
   }
   return uses(root)
 }
@@ -70,7 +70,7 @@ function unsupported(node: ASTNode, subject: ExpressionSubject): string {
   const own = unsupportedNode(node)
   if (own !== '') return own
   const isAccess = node.op === '.' || node.op === '.?' || node.op === '[]' || node.op === '[?]'
-  for (const part of partsOf(node)) {
+  for (const part of childrenOf(node)) {
     if (isAccess && part === node.args[0] && part.op === 'id') continue
     if (node.op === 'rcall' && part === node.args[1] && libraryOf(part) !== '') continue
     const found = part.op === 'id' && part.args === subject ? asWhole(subject) : unsupported(part, subject)

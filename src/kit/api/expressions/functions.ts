@@ -1,7 +1,7 @@
 // The functions of expressions: CEL's own, and those of its extension for texts (github.com/google/cel-go/ext/strings.go), which counts code points.
 
 import { callAddress } from './addresses.ts'
-import { doubleOf, intOf, textOf } from './conversions.ts'
+import { doubleOf, intOf, stringOf } from './conversions.ts'
 import { callList } from './lists.ts'
 import { parseQuantity, Quantity } from './quantities.ts'
 import { durationOf, timestampOf } from './times.ts'
@@ -15,7 +15,7 @@ export function callFunction(name: string, args: readonly unknown[], cost: Cost)
     case 'dyn':
       return value
     case 'string':
-      return textOf(value)
+      return stringOf(value)
     case 'int':
       return intOf(value, cost)
     case 'double':

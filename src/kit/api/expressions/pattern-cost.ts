@@ -38,9 +38,9 @@ class PatternSize {
   readonly instructions: number
   readonly #text: string
   #at = 0
-  /** Of the groups around this place. */
+  /** Sizes of the groups around this place. */
   readonly #outer: number[] = []
-  /** Of this group, without its last item. */
+  /** Size of this group, without its last item. */
   #size = GROUP
   #last = 0
   /** Ends that the rest of the text does not have. */

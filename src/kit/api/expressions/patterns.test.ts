@@ -54,7 +54,7 @@ for (const [text, pattern, all] of FOUND) {
   })
 }
 
-test('what is not found, and what is no text', () => {
+test('what is not found, and what is not a text', () => {
   assert.equal(call('matches', 'abc', '^b'), false)
   assert.equal(call('find', 'abc', 'x'), '')
   assert.deepEqual(call('findAll', 'abc', 'x'), [])

@@ -97,7 +97,7 @@ export class Quantity extends TypedValue {
   }
 }
 
-/** Of each operation with numbers of up to two hundred digits. */
+/** Cost of each operation with numbers of up to two hundred digits. */
 const QUANTITY_STEPS = 100
 
 /** The power that Go's math.Pow10 has, which is the product or quotient of two. */

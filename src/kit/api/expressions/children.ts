@@ -2,7 +2,7 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 
-export function partsOf(node: ASTNode): readonly ASTNode[] {
+export function childrenOf(node: ASTNode): readonly ASTNode[] {
   switch (node.op) {
     case 'value':
     case 'id':
