@@ -20,6 +20,8 @@ export interface BundledPackage {
 const ACCEPTED: ReadonlySet<string> = new Set([
   '0BSD',
   'Apache-2.0',
+  // pako: both apply.
+  '(MIT AND Zlib)',
   'BlueOak-1.0.0',
   'BSD-2-Clause',
   'BSD-3-Clause',

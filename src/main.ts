@@ -41,6 +41,7 @@ process.exitCode = await reportUserErrors(err, () =>
     version: VERSION,
     settings: async () => (await import('./process/config/config.ts')).ALL_SETTINGS,
     out: (text) => void process.stdout.write(text),
+    outBytes: (bytes) => void process.stdout.write(bytes),
     err,
     input: stdinLines(),
     terminal: {

@@ -98,6 +98,7 @@ async function shown(name: string): Promise<string> {
       shownText += text
     },
     err: () => undefined,
+    outBytes: () => undefined,
     terminal: { columns: () => undefined, interrupted: () => new AbortController().signal },
   })
   assert.equal(code, 0)

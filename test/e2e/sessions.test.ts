@@ -86,6 +86,7 @@ async function played(file: string, how: { text?: boolean; cast?: boolean } = { 
     err: (text) => {
       print.err += text
     },
+    outBytes: () => undefined,
     terminal: { columns: () => undefined, interrupted: () => new AbortController().signal },
   })
   return { code, ...print }

@@ -116,7 +116,7 @@ async function files(suffix = '.session', count = 1): Promise<string[]> {
 
 async function played(
   file: string,
-  how: Partial<typeof ALL & { keyFile: string }> = {},
+  how: Partial<typeof ALL & { keyFile: string; connection: string; sent: boolean }> = {},
 ): Promise<{ code: number; out: string; err: string }> {
   const print = { out: '', err: '' }
   const code = await playCommand({
@@ -128,6 +128,9 @@ async function played(
     },
     err: (text) => {
       print.err += text
+    },
+    outBytes: (bytes) => {
+      print.out += Buffer.from(bytes).toString('latin1')
     },
     terminal: { columns: () => undefined, interrupted: () => new AbortController().signal },
     ...how,

@@ -40,6 +40,8 @@ interface ProgramDeps extends Omit<CommandContext, 'done'> {
   readonly input: AsyncIterable<string>
   /** Default: none, and commands are not interrupted. */
   readonly terminal?: Terminal
+  /** Writes to standard output what need not be text. */
+  readonly outBytes?: (bytes: Uint8Array) => void
   /** Each resolves with the exit code. */
   serve(flags: Record<string, unknown>): Promise<number>
   /** Default: the program has no demo. */

@@ -5,7 +5,7 @@ import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import { addTickable } from '../../kit/io/world/coarse-ticker.ts'
-import { inflateHeaders } from '../io/inflate-headers.ts'
+import { headerInflater } from '../io/inflate-headers.ts'
 import { Recordings } from '../io/recordings.ts'
 import { SESSION_RECORDINGS } from '../metrics/descriptors.ts'
 import { SessionRecordingFilter } from '../request/session-recording.ts'
@@ -28,7 +28,7 @@ export function sessionFilters({ metrics, topics }: SessionsThread): SubjectFilt
   return {
     'session-recording': new SessionRecordingFilter({
       recordings,
-      inflate: inflateHeaders,
+      inflater: headerInflater,
       clock: systemClock,
       counted,
     }),

@@ -1,10 +1,13 @@
 // `portcullis play`: opens a recording and plays it, as far as it is whole.
 
 import { type CommandOutput, reportUserErrors, type Terminal } from '../../cli/command/output.ts'
+import { listOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
 import { printable } from '../../kit/core/text/printable.ts'
-import { type CastEvent, parseCastEvent, parseCastHeader } from '../core/recording/asciicast.ts'
+import { type CastEvent, type CastHeaderFields, parseCastEvent, parseCastHeader } from '../core/recording/asciicast.ts'
+import { ONE_BYTE_PER_CODE_POINT } from '../core/recording/forward-marker.ts'
+import { ForwardBytes, ForwardText } from '../core/recording/forward-text.ts'
 import { TERMINAL_RESET, terminalFilter } from '../core/recording/terminal-filter.ts'
 import { type OpenedRecording, openRecording } from '../io/read-recording.ts'
 import type { RecordingEnd } from '../io/sealed-recording.ts'
@@ -16,6 +19,11 @@ interface PlayOptions extends CommandOutput {
   readonly idleLimit: string
   readonly text: boolean
   readonly cast: boolean
+  /** The connection of a port-forward whose bytes are written. */
+  readonly connection?: string | undefined
+  /** Those that the client sent. */
+  readonly sent?: boolean | undefined
+  readonly outBytes: (bytes: Uint8Array) => void
   readonly terminal: Pick<Terminal, 'columns' | 'interrupted'>
 }
 
@@ -34,7 +42,30 @@ export function playCommand(options: PlayOptions): Promise<number> {
   return reportUserErrors(options.err, () => play(options))
 }
 
-async function play({ file, keyFile, speed, idleLimit, text, cast, out, err, terminal }: PlayOptions): Promise<number> {
+async function play(options: PlayOptions): Promise<number> {
+  const { file, keyFile, text, cast, connection, out, err, terminal } = options
+  const pace = paceOf(options)
+  checkForms(options)
+  const source = openRecording(file, keyFile)
+  try {
+    if (cast) for (const line of source.lines()) out(`${line}\n`)
+    else if (connection !== undefined) printBytes(openCast(source, err), connection, options)
+    else if (text) printText(openCast(source, err), out, err)
+    else await playLive(openCast(source, err), pace, out, err, terminal.interrupted())
+  } finally {
+    source.close()
+  }
+  const problem = ENDS[source.end]
+  if (problem !== '') err(`${problem}\n`)
+  return problem === '' ? 0 : 1
+}
+
+interface Pace {
+  readonly factor: number
+  readonly longestMs: number
+}
+
+function paceOf({ speed, idleLimit }: PlayOptions): Pace {
   const factor = Number(speed)
   if (!(factor >= LEAST_SPEED && factor <= MOST_SPEED)) {
     throw new UserError(
@@ -46,89 +77,124 @@ async function play({ file, keyFile, speed, idleLimit, text, cast, out, err, ter
   if (longestMs === undefined) {
     throw new UserError(`--idle-limit ${printable(idleLimit)} is not a duration`, 'write 2s, or 500ms')
   }
-  if (text && cast) throw new UserError('--text and --cast are given', 'give one of them')
-  if (cast && terminal.columns() !== undefined) {
-    throw new UserError('--cast prints control sequences as they were recorded', 'send its output to a file')
-  }
-  const source = openRecording(file, keyFile)
-  try {
-    if (cast) for (const line of source.lines()) out(`${line}\n`)
-    else if (text) printText(source, out, err)
-    else await playLive(source, factor, longestMs, out, err, terminal.interrupted())
-  } finally {
-    source.close()
-  }
-  const problem = ENDS[source.end]
-  if (problem !== '') err(`${problem}\n`)
-  return problem === '' ? 0 : 1
+  return { factor, longestMs }
 }
 
-function* eventsOf(source: OpenedRecording, err: CommandOutput['err']): Generator<CastEvent> {
-  let isFirst = true
-  for (const line of source.lines()) {
-    if (!isFirst) {
-      const event = parseCastEvent(line)
-      if (event !== undefined) yield event
-      continue
-    }
-    isFirst = false
-    err(about(line))
+function checkForms({ text, cast, connection, sent, terminal }: PlayOptions): void {
+  if (text && cast) throw new UserError('--text and --cast are given', 'give one of them')
+  if (connection !== undefined && (text || cast)) {
+    throw new UserError('--connection is given with --text or --cast', 'give one of them')
+  }
+  if (sent === true && connection === undefined) {
+    throw new UserError('--sent is given without --connection', 'say of which connection: --connection 1')
+  }
+  if (terminal.columns() === undefined) return
+  if (cast) throw new UserError('--cast prints control sequences as they were recorded', 'send its output to a file')
+  if (connection !== undefined) {
+    throw new UserError('--connection prints bytes as they were recorded', 'send its output to a file')
+  }
+}
+
+interface OpenedCast {
+  /** Its bytes are those of connections. */
+  readonly isForward: boolean
+  readonly events: Iterable<CastEvent>
+}
+
+/** Says whose session it is. */
+function openCast(source: OpenedRecording, err: CommandOutput['err']): OpenedCast {
+  const lines = source.lines()
+  const first = lines.next()
+  if (first.done === true) return { isForward: false, events: [] }
+  const header = parseCastHeader(first.value)
+  err(header === undefined ? 'a recording of an unknown form\n' : about(header))
+  return { isForward: header?.['dataEncoding'] === ONE_BYTE_PER_CODE_POINT, events: eventsOf(lines) }
+}
+
+function* eventsOf(lines: Iterable<string>): Generator<CastEvent> {
+  for (const line of lines) {
+    const event = parseCastEvent(line)
+    if (event !== undefined) yield event
   }
 }
 
 /** Whose session it is; all of it was chosen by someone else. */
-function about(line: string): string {
-  const header = parseCastHeader(line)
-  if (header === undefined) return 'a recording of an unknown form\n'
+function about(header: CastHeaderFields): string {
   const texts = ['user', 'cluster', 'namespace', 'pod', 'container', 'kind', 'auditId'] as const
   const shown = texts.map((name) => (header[name] === '' ? '' : `${name} ${printable(String(header[name] ?? ''))}`))
-  const command = Array.isArray(header['command']) ? header['command'].map(String) : []
+  const [command = [], ports = []] = ['command', 'ports'].map((name) => listOf(header[name]).map(String))
   const time = new Date(header.startMs).toISOString()
-  const fields = [time, ...shown, ...(command.length === 0 ? [] : [`command ${printable(JSON.stringify(command))}`])]
-  return `${fields.filter((one) => one !== '').join(', ')}\n`
+  const listed = [
+    command.length === 0 ? '' : `command ${printable(JSON.stringify(command))}`,
+    ports.length === 0 ? '' : `ports ${printable(ports.join(','))}`,
+  ]
+  return `${[time, ...shown, ...listed].filter((one) => one !== '').join(', ')}\n`
 }
 
-function printText(source: OpenedRecording, out: CommandOutput['out'], err: CommandOutput['err']): void {
-  const filter = terminalFilter(true)
+function printText({ isForward, events }: OpenedCast, out: CommandOutput['out'], err: CommandOutput['err']): void {
+  const show = isForward ? forwardShow() : terminalShow(true)
   let last = '\n'
-  for (const { code, data } of eventsOf(source, err)) {
-    const shown = code === 'o' ? filter.filter(data) : ''
-    if (shown !== '') {
-      out(shown)
-      last = shown
-    }
-    if (code === 'm') {
+  for (const event of events) {
+    const shown = show(event)
+    if (shown === undefined) {
       if (!last.endsWith('\n')) out('\n')
       last = '\n'
-      err(`${printable(data)}\n`)
+      err(`${printable(event.data)}\n`)
+    } else if (shown !== '') {
+      out(shown)
+      last = shown
     }
   }
 }
 
 async function playLive(
-  source: OpenedRecording,
-  factor: number,
-  longestMs: number,
+  { isForward, events }: OpenedCast,
+  { factor, longestMs }: Pace,
   out: CommandOutput['out'],
   err: CommandOutput['err'],
   interrupted: AbortSignal,
 ): Promise<void> {
-  const filter = terminalFilter(false)
+  const show = isForward ? forwardShow() : terminalShow(false)
   let beforeSeconds = 0
   let remark = ''
   try {
-    for (const { atSeconds, code, data } of eventsOf(source, err)) {
+    for (const event of events) {
       if (interrupted.aborted) break
-      const pauseMs = Math.min(longestMs, ((atSeconds - beforeSeconds) * SECOND_MS) / factor)
-      beforeSeconds = atSeconds
+      const pauseMs = Math.min(longestMs, ((event.atSeconds - beforeSeconds) * SECOND_MS) / factor)
+      beforeSeconds = event.atSeconds
       if (pauseMs >= 1) await pause(pauseMs, interrupted)
-      if (code === 'o') out(filter.filter(data))
-      else if (code === 'm') remark = data
+      const shown = show(event)
+      if (shown === undefined) remark = event.data
+      else out(shown)
     }
   } finally {
-    out(TERMINAL_RESET)
+    if (!isForward) out(TERMINAL_RESET)
   }
   if (remark !== '') err(`\n${printable(remark)}\n`)
+}
+
+/** What is printed of an event; undefined = it is a remark. */
+type Show = (event: CastEvent) => string | undefined
+
+function terminalShow(isPlain: boolean): Show {
+  const filter = terminalFilter(isPlain)
+  return ({ code, data }) => (code === 'm' ? undefined : code === 'o' ? filter.filter(data) : '')
+}
+
+function forwardShow(): Show {
+  const text = new ForwardText()
+  return (event) => text.show(event)
+}
+
+function printBytes({ isForward, events }: OpenedCast, connection: string, { sent, outBytes }: PlayOptions): void {
+  if (!isForward) throw new UserError('this is not a port-forward: it has no connections', 'leave --connection out')
+  const wanted = new ForwardBytes(Number(connection), sent === true ? 'i' : 'o')
+  for (const event of events) {
+    const bytes = wanted.take(event)
+    if (bytes !== undefined) outBytes(bytes)
+  }
+  if (wanted.isFound) return
+  throw new UserError(`there is no connection ${printable(connection)}`, '--text shows the connections there are')
 }
 
 function pause(ms: number, interrupted: AbortSignal): Promise<void> {

@@ -5,9 +5,14 @@ import { type CommandContext, NO_TERMINAL, type Terminal } from '../../cli/comma
 
 interface PlayContext extends CommandContext {
   readonly terminal?: Terminal
+  /** Writes to standard output what need not be text; absent = it is dropped. */
+  readonly outBytes?: (bytes: Uint8Array) => void
 }
 
-export function addPlay(program: Command, { out, err, done, terminal = NO_TERMINAL }: PlayContext): void {
+export function addPlay(
+  program: Command,
+  { out, err, done, terminal = NO_TERMINAL, outBytes = noBytes }: PlayContext,
+): void {
   program
     .command('play')
     .description('play the recording of a session on this terminal')
@@ -17,7 +22,13 @@ export function addPlay(program: Command, { out, err, done, terminal = NO_TERMIN
     .option('--idle-limit <duration>', 'the longest pause', '2s')
     .option('--text', 'print what was shown as text, without pauses and without control sequences', false)
     .option('--cast', 'print it as an asciicast (version 2), unfiltered, for other players; not for a terminal', false)
+    .option('--connection <number>', 'of a port-forward: print the bytes that this connection got; not for a terminal')
+    .option('--sent', 'with --connection: the bytes that the client sent', false)
     .action(async (file, options) => {
-      await done((await import('./play.ts')).playCommand({ ...options, file, out, err, terminal }))
+      await done((await import('./play.ts')).playCommand({ ...options, file, out, err, outBytes, terminal }))
     })
+}
+
+function noBytes(): void {
+  // For those who start the program within another.
 }

@@ -25,7 +25,7 @@ const ABOUT = {
 function recorderOf(recording: OpenRecording, isStopping = false, isRequired = true): SessionRecorder {
   return new SessionRecorder({
     recordings: { open: () => recording },
-    inflate: () => Buffer.alloc(0),
+    inflater: () => () => Buffer.alloc(0),
     clock: { now: () => 0, monotonic: () => 0 },
     name: 'one',
     charge: userCharge('prod', 'alice', 1),

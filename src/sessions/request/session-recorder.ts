@@ -1,23 +1,24 @@
 // Records one session: what passes is read as its protocol says, and becomes events of an asciicast.
 
 import type { RecordingReport, SessionEnd } from '../../gateway/api/session-record.ts'
-import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { sessionProtocol } from '../../gateway/core/request/session-request.ts'
 import type { SessionTap, TappedSession } from '../../gateway/core/request/session-tap.ts'
 import type { Clock } from '../../kit/api/ports.ts'
 import type { Charge, HeaderList } from '../../kit/api/stream.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
-import { MalformedSession, type SessionChannel, type SessionReader } from '../core/protocol/channels.ts'
-import { type InflateHeaders, spdyReader } from '../core/protocol/spdy.ts'
-import { webSocketReader } from '../core/protocol/websocket.ts'
-import { castEvent, castHeader, type RecordedSession } from '../core/recording/asciicast.ts'
-import { outcomeOf } from '../core/recording/outcome.ts'
+import { MalformedSession, type SessionReader } from '../core/protocol/channels.ts'
+import { readerFor } from '../core/protocol/session-reader.ts'
+import type { InflateHeaders } from '../core/protocol/spdy-fields.ts'
+import { type CastCode, castEvent, castHeader, type RecordedSession } from '../core/recording/asciicast.ts'
+import { ForwardEvents } from '../core/recording/forward-events.ts'
 import type { RecordingResult } from '../core/recording/recording-settings.ts'
+import { TerminalEvents } from '../core/recording/terminal-events.ts'
 import type { OpenRecording, Recordings } from '../io/recordings.ts'
 
 export interface RecorderOptions {
   readonly recordings: Pick<Recordings, 'open'>
-  readonly inflate: InflateHeaders
+  /** For one session. */
+  inflater(): InflateHeaders
   readonly clock: Clock
   /** Name of its file. */
   readonly name: string
@@ -32,11 +33,6 @@ export interface RecorderOptions {
   counted(result: RecordingResult): void
 }
 
-/** What is kept of the message with which a kubelet ends a session. */
-const MAX_ERROR_CHARACTERS = 4096
-/** The size of a terminal: two numbers in JSON. */
-const MAX_RESIZE_CHARACTERS = 256
-const MOST_COLUMNS = 10_000
 const SECOND_MS = 1000
 
 export class SessionRecorder implements SessionTap {
@@ -48,20 +44,20 @@ export class SessionRecorder implements SessionTap {
   #name = ''
   #incomplete = ''
   #startMs = 0
-  #error = ''
-  #resize = ''
-  /** A character may be in two chunks. */
-  readonly #decoders = { stdin: decoder(), stdout: decoder(), stderr: decoder(), error: decoder(), resize: decoder() }
+  readonly #events: TerminalEvents | ForwardEvents
 
   constructor(options: RecorderOptions) {
     this.#options = options
+    const { kind, input } = options.about
+    const emit = (code: CastCode, data: string): void => this.#add(castEvent(this.#atSeconds, code, data))
+    this.#events = kind === 'portforward' ? new ForwardEvents(input, emit) : new TerminalEvents(input, emit)
   }
 
   begin(head: HeaderList, session: TappedSession): Refusal | undefined {
-    const { recordings, clock, name, charge, about, isRequired, counted } = this.#options
+    const { recordings, inflater, clock, name, charge, about, isRequired, counted } = this.#options
     const protocol = sessionProtocol(head)
     this.#session = session
-    this.#reader = this.#readerOf(head)
+    this.#reader = readerFor(head, this.#events.sink, about.ports ?? [], inflater)
     this.#startMs = clock.monotonic()
     const header = castHeader({ startMs: clock.now(), session: { ...about, protocol } })
     const events = { onDrained: () => this.#onDrained(), onFailed: (why: string) => this.#cut(why) }
@@ -93,24 +89,10 @@ export class SessionRecorder implements SessionTap {
   }
 
   end(endedBy: SessionEnd | ''): RecordingReport {
-    const outcome = outcomeOf(this.#error)
+    const { outcome } = this.#events
     this.#close(outcome === '' ? `ended by the ${endedBy}` : `ended: ${outcome}`, this.#options.isStopping())
     this.#options.counted(this.#incomplete === '' ? 'complete' : 'incomplete')
     return { recording: this.#name, incomplete: this.#incomplete, outcome }
-  }
-
-  #readerOf(head: HeaderList): SessionReader | undefined {
-    const sink = (channel: SessionChannel, bytes: Uint8Array): void => this.#channel(channel, bytes)
-    const { inflate } = this.#options
-    switch ((headerValue(head, 'upgrade') ?? '').toLowerCase()) {
-      case 'websocket':
-        if (headerValue(head, 'sec-websocket-extensions') !== undefined) return undefined
-        return webSocketReader(headerValue(head, 'sec-websocket-protocol') ?? '', sink)
-      case 'spdy/3.1':
-        return spdyReader(sink, inflate)
-      default:
-        return undefined
-    }
   }
 
   #see(chunk: Buffer, isClient: boolean): boolean {
@@ -129,38 +111,6 @@ export class SessionRecorder implements SessionTap {
 
   get #isBroken(): boolean {
     return this.#options.isRequired && this.#incomplete !== ''
-  }
-
-  #channel(channel: SessionChannel, bytes: Uint8Array): void {
-    if (channel === 'stdin' && !this.#options.about.input) return
-    const text = this.#decoders[channel].decode(bytes, { stream: true })
-    if (text === '') return
-    switch (channel) {
-      case 'stdout':
-      case 'stderr':
-        this.#add(castEvent(this.#atSeconds, 'o', text))
-        break
-      case 'stdin':
-        this.#add(castEvent(this.#atSeconds, 'i', text))
-        break
-      case 'resize':
-        this.#resized(text)
-        break
-      default:
-        if (this.#error.length < MAX_ERROR_CHARACTERS) this.#error += text.slice(0, MAX_ERROR_CHARACTERS)
-    }
-  }
-
-  /** One JSON object after another. */
-  #resized(text: string): void {
-    for (const piece of text.split(/(?<=\})/)) {
-      this.#resize = (this.#resize + piece).slice(-MAX_RESIZE_CHARACTERS)
-      if (!piece.endsWith('}')) continue
-      const width = sizeOf(WIDTH, this.#resize)
-      const height = sizeOf(HEIGHT, this.#resize)
-      this.#resize = ''
-      if (width > 0 && height > 0) this.#add(castEvent(this.#atSeconds, 'r', `${width}x${height}`))
-    }
   }
 
   get #atSeconds(): number {
@@ -195,18 +145,4 @@ export class SessionRecorder implements SessionTap {
 export function notRecorded(cluster: string, why: string): Refusal {
   const message = `sessions of cluster "${cluster}" must be recorded (spec.audit.sessions.whenFull: Block), and this one cannot be: ${why}`
   return refuse('session-not-recorded', message)
-}
-
-function decoder(): InstanceType<typeof TextDecoder> {
-  return new TextDecoder('utf-8', { ignoreBOM: true })
-}
-
-// Not by JSON.parse: an exception for each bracket that a client sends would take a thread's time.
-const WIDTH = /"Width":\s?(\d{1,5})\b/
-const HEIGHT = /"Height":\s?(\d{1,5})\b/
-
-/** 0 = not the size of a terminal. */
-function sizeOf(pattern: RegExp, text: string): number {
-  const size = Number(pattern.exec(text)?.[1] ?? 0)
-  return size <= MOST_COLUMNS ? size : 0
 }

@@ -1,16 +1,17 @@
 // The filter that has sessions recorded where spec.audit.sessions says so, and refuses those that must be and cannot.
 
 import type { CompiledSessionRecording } from '../../gateway/core/cluster/compiled-cluster.ts'
-import { readSessionRequest, sessionKind } from '../../gateway/core/request/session-request.ts'
+import { readSessionRequest, type SessionKind, sessionKind } from '../../gateway/core/request/session-request.ts'
 import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import type { Refusal } from '../../kit/core/refusal/refusal.ts'
 import type { RecordedSession } from '../core/recording/asciicast.ts'
 import { recordingName } from '../core/recording/file-name.ts'
+import { ONE_BYTE_PER_CODE_POINT } from '../core/recording/forward-marker.ts'
 import type { RecordingResult } from '../core/recording/recording-settings.ts'
 import type { Recordings } from '../io/recordings.ts'
 import { notRecorded, type RecorderOptions, SessionRecorder } from './session-recorder.ts'
 
-interface SessionRecordingOptions extends Pick<RecorderOptions, 'inflate' | 'clock'> {
+interface SessionRecordingOptions extends Pick<RecorderOptions, 'inflater' | 'clock'> {
   readonly recordings: Pick<Recordings, 'unavailableTo' | 'slotOf' | 'open'>
   counted(cluster: string, result: RecordingResult): void
 }
@@ -27,10 +28,11 @@ export class SessionRecordingFilter implements RequestFilter {
   }
 
   check(decision: Decision): Refusal | undefined {
-    const settings = settingsFor(decision)
-    if (settings === undefined || !decision.isUpgrade) return undefined
+    if (!decision.isUpgrade) return undefined
     const { info } = decision
     const kind = sessionKind(info)
+    const settings = settingsFor(decision, kind)
+    if (settings === undefined) return undefined
     const cluster = decision.cluster.name
     if (kind === undefined) {
       // A kubelet serves exec and attach there, too, and no channel of it is known to be one.
@@ -38,8 +40,6 @@ export class SessionRecordingFilter implements RequestFilter {
       if (isKubelet && settings.isRequired) return this.#refused(cluster, 'it goes to a kubelet through nodes/proxy')
       return undefined
     }
-    // Not a terminal: what is forwarded is other protocols.
-    if (kind === 'portforward') return undefined
     const unavailable = this.#options.recordings.unavailableTo(decision.exchange.charge)
     if (unavailable !== '' && settings.isRequired) return this.#refused(cluster, unavailable)
     decision.tap = this.#recorder(decision, kind, settings)
@@ -51,12 +51,8 @@ export class SessionRecordingFilter implements RequestFilter {
     return notRecorded(cluster, why)
   }
 
-  #recorder(
-    decision: Decision,
-    kind: 'exec' | 'attach',
-    { input, isRequired }: CompiledSessionRecording,
-  ): SessionRecorder {
-    const { recordings, inflate, clock, counted } = this.#options
+  #recorder(decision: Decision, kind: SessionKind, { input, isRequired }: RecordingDemand): SessionRecorder {
+    const { recordings, inflater, clock, counted } = this.#options
     const { exchange, cluster } = decision
     const { charge } = exchange
     const slot = recordings.slotOf(charge)
@@ -65,7 +61,7 @@ export class SessionRecordingFilter implements RequestFilter {
     const name = recordingName({ nowMs: decision.moment.nowMs, cluster: cluster.name, slot, uuid })
     return new SessionRecorder({
       recordings,
-      inflate,
+      inflater,
       clock,
       name,
       charge,
@@ -77,22 +73,37 @@ export class SessionRecordingFilter implements RequestFilter {
   }
 }
 
+/** How a session is recorded. */
+interface RecordingDemand {
+  readonly input: boolean
+  readonly isRequired: boolean
+}
+
 /** A session in a member of another cluster is recorded as both demand. */
-function settingsFor({ cluster, cameBy }: Decision): CompiledSessionRecording | undefined {
-  const own = cluster.sessionRecording
-  const before = cameBy?.cluster.sessionRecording
+function settingsFor({ cluster, cameBy }: Decision, kind: SessionKind | undefined): RecordingDemand | undefined {
+  const own = demandOf(cluster.sessionRecording, kind)
+  const before = demandOf(cameBy?.cluster.sessionRecording, kind)
   if (own === undefined || before === undefined) return own ?? before
   return { input: own.input || before.input, isRequired: own.isRequired || before.isRequired }
+}
+
+function demandOf(
+  settings: CompiledSessionRecording | undefined,
+  kind: SessionKind | undefined,
+): RecordingDemand | undefined {
+  if (settings === undefined || kind !== 'portforward') return settings
+  const { portForwards, isRequired } = settings
+  return portForwards === 'None' ? undefined : { input: portForwards === 'InputAndOutput', isRequired }
 }
 
 /** The user and what the query names, never a header. */
 function aboutOf(
   { exchange, user, cluster }: Decision,
-  kind: 'exec' | 'attach',
+  kind: SessionKind,
   input: boolean,
 ): Omit<RecordedSession, 'protocol'> {
   const { record, target } = exchange
-  const { container, command } = readSessionRequest(kind, target)
+  const { container, command, ports } = readSessionRequest(kind, target)
   return {
     cluster: cluster.name,
     user: user.name,
@@ -106,5 +117,6 @@ function aboutOf(
     auditId: record.auditId,
     remoteAddress: record.remoteAddress,
     input,
+    ...(kind === 'portforward' && { ports, dataEncoding: ONE_BYTE_PER_CODE_POINT }),
   }
 }

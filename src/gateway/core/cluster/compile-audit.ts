@@ -12,6 +12,6 @@ export function compileSessionRecording(
   schema: Schema<Audit> = AUDIT_SCHEMA,
 ): CompiledSessionRecording | undefined {
   if (audit?.sessions === undefined) return undefined
-  const { record, whenFull } = complete(fieldOf(schema, 'sessions'), audit.sessions)
-  return { input: record === 'InputAndOutput', isRequired: whenFull === 'Block' }
+  const { record, portForwards, whenFull } = complete(fieldOf(schema, 'sessions'), audit.sessions)
+  return { input: record === 'InputAndOutput', portForwards, isRequired: whenFull === 'Block' }
 }

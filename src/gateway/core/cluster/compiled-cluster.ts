@@ -4,6 +4,7 @@ import type { Complete } from '../../../kit/api/json/json-schema.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
 import type { IssuerRules } from '../../../pki/core/id-tokens/issuer-rules.ts'
+import type { PortForwardRecording } from '../../api/upstream-cluster/audit-schema.ts'
 import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
@@ -195,7 +196,7 @@ export interface CompiledCluster {
   readonly cache: readonly CompiledCachedResource[] | undefined
   /** Clusters that are read as this one, which has no endpoints then; undefined = it is one itself. */
   readonly federation: CompiledFederation | undefined
-  /** undefined = exec and attach are not recorded. */
+  /** undefined = sessions are not recorded. */
   readonly sessionRecording: CompiledSessionRecording | undefined
   /** How its kube-controller-manager orders the pods of a scale-down. */
   readonly controllerManager: Complete<ControllerManager>
@@ -310,6 +311,7 @@ export interface CompiledScaleProtection {
 export interface CompiledSessionRecording {
   /** Whether what users type is recorded, too. */
   readonly input: boolean
+  readonly portForwards: PortForwardRecording
   /** Whether there is no session without its recording. */
   readonly isRequired: boolean
 }

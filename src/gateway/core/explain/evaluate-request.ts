@@ -269,7 +269,8 @@ const sessionRecording: Filter<EvaluatedAdmission> = {
   check({ cluster, info, isUpgrade, alsoAsked }) {
     const { sessionRecording: settings } = cluster
     const kind = sessionKind(info)
-    if (settings === undefined || !isUpgrade || kind === undefined || kind === 'portforward') return undefined
+    if (settings === undefined || !isUpgrade || kind === undefined) return undefined
+    if (kind === 'portforward' && settings.portForwards === 'None') return undefined
     const text = settings.isRequired
       ? 'the session is recorded; if it cannot be, it is refused'
       : 'the session is recorded, unless it cannot be'

@@ -6,7 +6,7 @@ import { isTrue } from './list-options.ts'
 import { QueryReader } from './query-reader.ts'
 
 /** The subresources of a pod whose answer is a session. */
-type SessionKind = 'exec' | 'attach' | 'portforward'
+export type SessionKind = 'exec' | 'attach' | 'portforward'
 
 export interface SessionRequest {
   readonly kind: SessionKind
@@ -32,8 +32,8 @@ interface PodRequest {
 export const MAX_SESSION_COMMAND = 4096
 /** Characters of the name of a protocol that are kept. */
 const MAX_PROTOCOL = 100
-/** Ports that are kept. */
-const MAX_SESSION_PORTS = 64
+/** Ports that are kept, and characters of each. */
+export const MAX_SESSION_PORTS = 64
 const STREAMS: ReadonlySet<string> = new Set(['stdin', 'stdout', 'stderr', 'tty'])
 
 /** undefined = not a session of a pod. */

@@ -1,34 +1,41 @@
-// exec and attach over SPDY/3.1 (github.com/moby/spdystream): the client opens a stream for each channel and names it in compressed header fields;
-// data frames are not compressed.
+// Sessions over SPDY/3.1 (github.com/moby/spdystream): the client opens streams and says in compressed header fields what each is for; data frames are
+// not compressed.
 
-import { type ChannelSink, MalformedSession, type SessionChannel, type SessionReader } from './channels.ts'
+import { MalformedSession, type SessionReader, type TakeBytes } from './channels.ts'
+import { type HeaderFields, type InflateHeaders, readFields } from './spdy-fields.ts'
 
-/**
- * What the compressed header blocks of a client say, all of them so far: they share one zlib stream.
- * @param limit of the answer @throws if it is another kind of data, or longer
- */
-export type InflateHeaders = (blocks: Uint8Array, limit: number) => Buffer
-
-/** Streams of a session, of which remotecommand needs five. */
-export const MAX_SESSION_STREAMS = 16
-/** Compressed header fields of all of them. */
-export const MAX_HEADER_BLOCKS = 16 * 1024
-/** The same, unpacked. */
-export const MAX_HEADER_BYTES = 64 * 1024
-
-export function spdyReader(sink: ChannelSink, inflate: InflateHeaders): SessionReader {
-  const streams = new SpdyStreams(inflate)
-  const client = new SpdyFrames(sink, streams, FROM_CLIENT, true)
-  const server = new SpdyFrames(sink, streams, TO_CLIENT, false)
-  return { fromClient: (chunk) => client.read(chunk), toClient: (chunk) => server.read(chunk) }
+/** What becomes of the bytes of a stream. */
+export interface SpdyStream {
+  readonly fromClient: TakeBytes
+  readonly toClient: TakeBytes
+  /** Neither side sends any more of it. */
+  onClosed(): void
 }
 
-const FROM_CLIENT: ReadonlySet<SessionChannel> = new Set<SessionChannel>(['stdin', 'resize'])
-const TO_CLIENT: ReadonlySet<SessionChannel> = new Set<SessionChannel>(['stdout', 'stderr', 'error'])
+/** How a session uses streams. */
+export interface SpdyUse {
+  /** Streams that are open at a time. */
+  readonly maxStreams: number
+  /** @returns undefined for a stream that is not looked at @throws {MalformedSession} */
+  open(id: number, fields: HeaderFields): SpdyStream | undefined
+}
+
+/** Compressed header fields of a stream. */
+export const MAX_HEADER_BLOCK = 16 * 1024
+
+/** @param inflate of this session alone */
+export function spdyReader(use: SpdyUse, inflate: InflateHeaders): SessionReader {
+  const streams = new SpdyStreams(use, inflate)
+  const client = new SpdyFrames(streams, true)
+  const server = new SpdyFrames(streams, false)
+  return { fromClient: (chunk) => client.read(chunk), toClient: (chunk) => server.read(chunk) }
+}
 
 const HEAD_BYTES = 8
 const CONTROL = 0x80
 const VERSION = 3
+/** The sender sends no more of this stream. */
+const FIN = 1
 const SYN_STREAM = 1
 const SYN_REPLY = 2
 const RST_STREAM = 3
@@ -60,24 +67,20 @@ const STREAM_ID = 0x7fff_ffff
 
 /** One direction. */
 class SpdyFrames {
-  readonly #sink: ChannelSink
   readonly #streams: SpdyStreams
-  readonly #channels: ReadonlySet<SessionChannel>
   readonly #isClient: boolean
   readonly #head = Buffer.alloc(HEAD_BYTES)
   #headBytes = 0
   /** Bytes of the frame that are still to come. */
   #left = 0
   /** To which a data frame belongs; undefined = it is not looked at. */
-  #channel: SessionChannel | undefined
+  #stream: OpenStream | undefined
   /** A control frame that is read, as far as it is here. */
   #control: Buffer | undefined
   #controlBytes = 0
 
-  constructor(sink: ChannelSink, streams: SpdyStreams, channels: ReadonlySet<SessionChannel>, isClient: boolean) {
-    this.#sink = sink
+  constructor(streams: SpdyStreams, isClient: boolean) {
     this.#streams = streams
-    this.#channels = channels
     this.#isClient = isClient
   }
 
@@ -100,122 +103,132 @@ class SpdyFrames {
   #open(): void {
     const head = this.#head
     this.#left = head.readUIntBE(5, 3)
-    this.#channel = undefined
     this.#control = undefined
-    if (((head[0] ?? 0) & CONTROL) === 0) {
-      const channel = this.#streams.channelOf(head.readUInt32BE(0) & STREAM_ID)
-      this.#channel = channel !== undefined && this.#channels.has(channel) ? channel : undefined
-      return
-    }
+    this.#stream = this.#isControl ? undefined : this.#streams.of(head.readUInt32BE(0) & STREAM_ID)
+    if (!this.#isControl) return
     const type = head.readUInt16BE(2)
     const isKnown = type === SETTINGS || LENGTHS.has(type) || BEFORE_BLOCK.has(type)
     if ((head.readUInt16BE(0) & 0x7fff) !== VERSION || !isKnown) {
       throw new MalformedSession('a frame of another version or type')
     }
-    if (!this.#isClient) return
+    // Fields of a server say nothing that is needed.
+    if (!this.#isClient && type !== RST_STREAM) return
     if (this.#left !== (LENGTHS.get(type) ?? this.#left)) throw new MalformedSession('a frame of another length')
-    if (LENGTHS.has(type)) return
-    if (this.#left > MAX_HEADER_BLOCKS) throw new MalformedSession('too many header fields')
+    if (type === GOAWAY) this.#streams.isEnding = true
+    if (LENGTHS.has(type) && type !== RST_STREAM) return
+    if (this.#left > MAX_HEADER_BLOCK) throw new MalformedSession('too many header fields')
     this.#control = Buffer.alloc(this.#left)
     this.#controlBytes = 0
+  }
+
+  get #isControl(): boolean {
+    return ((this.#head[0] ?? 0) & CONTROL) !== 0
   }
 
   #pass(bytes: Uint8Array): void {
     if (this.#control !== undefined) {
       this.#control.set(bytes, this.#controlBytes)
       this.#controlBytes += bytes.length
-    } else if (this.#channel !== undefined && bytes.length > 0) this.#sink(this.#channel, bytes)
+    } else if (bytes.length > 0) this.#stream?.pass(bytes, this.#isClient)
   }
 
   #close(): void {
     this.#headBytes = 0
+    const isLast = ((this.#head[4] ?? 0) & FIN) !== 0
+    if (!this.#isControl) {
+      if (isLast) this.#streams.finish(this.#head.readUInt32BE(0) & STREAM_ID, this.#isClient)
+      return
+    }
     const frame = this.#control
     if (frame === undefined) return
     this.#control = undefined
     const type = this.#head.readUInt16BE(2)
     const start = BEFORE_BLOCK.get(type) ?? SETTINGS_HEAD
     if (frame.length < start) throw new MalformedSession('a frame that is too short')
-    if (type !== SETTINGS) {
-      this.#streams.add(frame.readUInt32BE(0) & STREAM_ID, type === SYN_STREAM, frame.subarray(start))
+    const id = frame.readUInt32BE(0) & STREAM_ID
+    if (type === RST_STREAM) this.#streams.reset(id)
+    else if (type !== SETTINGS) {
+      this.#streams.read(id, type === SYN_STREAM, frame.subarray(start))
+      if (isLast) this.#streams.finish(id, true)
     } else if (frame.length !== SETTINGS_HEAD + SETTING_BYTES * frame.readUInt32BE(0)) {
       throw new MalformedSession('a frame of another length')
     }
   }
 }
 
-const CHANNELS: readonly SessionChannel[] = ['stdin', 'stdout', 'stderr', 'error', 'resize']
+/** A stream that at least one side may send on. */
+class OpenStream {
+  readonly #stream: SpdyStream | undefined
+  #clientIsDone = false
+  #serverIsDone = false
 
-class SpdyStreams {
-  readonly #inflate: InflateHeaders
-  readonly #channels = new Map<number, SessionChannel | undefined>()
-  #blocks: Buffer = Buffer.alloc(0)
-  #count = 0
-  /** Bytes of header fields that were read before. */
-  #read = 0
-
-  constructor(inflate: InflateHeaders) {
-    this.#inflate = inflate
+  constructor(stream: SpdyStream | undefined) {
+    this.#stream = stream
   }
 
-  /** @throws {MalformedSession} for a stream that was not opened */
-  channelOf(stream: number): SessionChannel | undefined {
-    if (!this.#channels.has(stream)) throw new MalformedSession('data of a stream that was not opened')
-    return this.#channels.get(stream)
+  get isClosed(): boolean {
+    return this.#clientIsDone && this.#serverIsDone
   }
 
-  /** @param opens whether the fields are those of a new stream */
-  add(stream: number, opens: boolean, block: Uint8Array): void {
-    if (++this.#count > MAX_SESSION_STREAMS) throw new MalformedSession('too many streams')
-    if (this.#blocks.length + block.length > MAX_HEADER_BLOCKS) throw new MalformedSession('too many header fields')
-    this.#blocks = Buffer.concat([this.#blocks, block])
-    // All of them again: there are few, and a zlib stream that is kept open can only be read in other threads.
-    const all = this.#inflated()
-    const fields = all.subarray(this.#read)
-    this.#read = all.length
-    const type = fieldOf(fields, 'streamtype')
-    if (!opens) return
-    if (this.#channels.has(stream)) throw new MalformedSession('a stream that is opened twice')
-    this.#channels.set(
-      stream,
-      CHANNELS.find((channel) => channel === type),
-    )
+  /** The other side drops what comes behind the end of a stream. */
+  pass(bytes: Uint8Array, isClient: boolean): void {
+    if (isClient && !this.#clientIsDone) this.#stream?.fromClient?.(bytes)
+    else if (!isClient && !this.#serverIsDone) this.#stream?.toClient?.(bytes)
   }
 
-  #inflated(): Buffer {
-    try {
-      return this.#inflate(this.#blocks, MAX_HEADER_BYTES)
-    } catch {
-      throw new MalformedSession('header fields that cannot be unpacked')
-    }
+  finish(isClient: boolean): void {
+    if (isClient) this.#clientIsDone = true
+    else this.#serverIsDone = true
+  }
+
+  close(): void {
+    this.#clientIsDone = true
+    this.#serverIsDone = true
+    this.#stream?.onClosed()
   }
 }
 
-/**
- * The first value of a field; undefined = there is none. Names are in lower case, values separated by NUL. Nothing may follow the last field: a Go server
- * would read it as the first of the next frame.
- */
-function fieldOf(block: Buffer, wanted: string): string | undefined {
-  let at = 0
-  const number = (): number => {
-    if (at + 4 > block.length) throw new MalformedSession('header fields that break off')
-    at += 4
-    return block.readUInt32BE(at - 4)
+class SpdyStreams {
+  readonly #use: SpdyUse
+  readonly #inflate: InflateHeaders
+  readonly #open = new Map<number, OpenStream>()
+  /** The number of the newest one: numbers grow. */
+  #last = 0
+  /** The client has announced that it opens no more. */
+  isEnding = false
+
+  constructor(use: SpdyUse, inflate: InflateHeaders) {
+    this.#use = use
+    this.#inflate = inflate
   }
-  const text = (): string => {
-    const length = number()
-    if (length > block.length - at) throw new MalformedSession('header fields that break off')
-    at += length
-    return block.toString('latin1', at - length, at)
+
+  /** undefined = it is closed: the other side drops what was on its way then. @throws {MalformedSession} for a stream that was not opened */
+  of(id: number): OpenStream | undefined {
+    if (id > this.#last || id === 0) throw new MalformedSession('data of a stream that was not opened')
+    return this.#open.get(id)
   }
-  let found: string | undefined
-  for (let left = number(); left > 0; left--) {
-    const name = text()
-    const value = text()
-    if (name !== wanted) continue
-    if (found !== undefined) throw new MalformedSession('a stream with two types')
-    const end = value.indexOf('\0')
-    found = end < 0 ? value : value.slice(0, end)
+
+  /** Header fields of the client. @param opens whether they are those of a new stream */
+  read(id: number, opens: boolean, block: Uint8Array): void {
+    const fields = readFields(this.#inflate(block))
+    if (!opens) return
+    // A Go server refuses these, and drops what is sent on them.
+    if (id <= this.#last) throw new MalformedSession('a stream that is opened twice, or out of order')
+    if (this.isEnding) throw new MalformedSession('a stream after the last one')
+    if (this.#open.size >= this.#use.maxStreams) throw new MalformedSession('too many streams')
+    this.#last = id
+    this.#open.set(id, new OpenStream(this.#use.open(id, fields)))
   }
-  if (at < block.length) throw new MalformedSession('more than its header fields')
-  return found
+
+  finish(id: number, isClient: boolean): void {
+    const stream = this.#open.get(id)
+    stream?.finish(isClient)
+    if (stream?.isClosed === true) this.reset(id)
+  }
+
+  reset(id: number): void {
+    const stream = this.#open.get(id)
+    if (!this.#open.delete(id)) return
+    stream?.close()
+  }
 }

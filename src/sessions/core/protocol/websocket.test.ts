@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { MalformedSession } from './channels.ts'
-import { webSocketReader } from './websocket.ts'
+import { commandChannels } from './remote-command.ts'
+import { channelsReader } from './websocket.ts'
 
 const MASK = [0x12, 0x34, 0x56, 0x78]
 
@@ -33,9 +34,10 @@ function read(
   pieces = Number.POSITIVE_INFINITY,
 ): Record<string, string> {
   const found: Record<string, string> = {}
-  const reader = webSocketReader(subprotocol, (channel, bytes) => {
+  const channels = commandChannels((channel, bytes) => {
     found[channel] = (found[channel] ?? '') + Buffer.from(bytes).toString('latin1')
   })
+  const reader = channelsReader(subprotocol, channels)
   assert.ok(reader)
   for (const [side, bytes] of sent) {
     const before = Buffer.from(bytes)
@@ -126,10 +128,7 @@ describe('channels', () => {
 
   test('other subprotocols are not read', () => {
     for (const name of ['SPDY/3.1+portforward.k8s.io', 'v6.channel.k8s.io', 'constructor']) {
-      assert.equal(
-        webSocketReader(name, () => undefined),
-        undefined,
-      )
+      assert.equal(channelsReader(name, { fromClient: [], toClient: [] }), undefined)
     }
   })
 })

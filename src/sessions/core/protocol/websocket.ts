@@ -1,6 +1,7 @@
-// exec and attach over WebSocket (RFC 6455): messages that begin with the number of a channel (k8s.io/streaming/pkg/httpstream/wsstream/conn.go).
+// Sessions over WebSocket (RFC 6455): messages that begin with the number of a channel (k8s.io/streaming/pkg/httpstream/wsstream/conn.go), or whose
+// contents are SPDY (apiserver/pkg/util/proxy/streamtunnel.go).
 
-import { type ChannelSink, MalformedSession, type SessionChannel, type SessionReader } from './channels.ts'
+import { MalformedSession, type SessionReader, type TakeBytes } from './channels.ts'
 
 /** Whether payloads are text, by subprotocol: a digit, then base64. */
 const SUBPROTOCOLS: ReadonlyMap<string, boolean> = new Map([
@@ -11,19 +12,41 @@ const SUBPROTOCOLS: ReadonlyMap<string, boolean> = new Map([
   ['v4.base64.channel.k8s.io', true],
   ['v5.channel.k8s.io', false],
 ])
+/** The subprotocol of kubectl's port-forward: SPDY, and what is inside that. */
+export const TUNNELLED_PORT_FORWARD = 'SPDY/3.1+portforward.k8s.io'
+
+/** What is looked at of each direction, by number of the channel. */
+export interface MessageChannels {
+  readonly fromClient: readonly TakeBytes[]
+  readonly toClient: readonly TakeBytes[]
+}
 
 /** @param subprotocol as upstream chose it; '' = none @returns undefined if its messages have no such channels */
-export function webSocketReader(subprotocol: string, sink: ChannelSink): SessionReader | undefined {
+export function channelsReader(subprotocol: string, channels: MessageChannels): SessionReader | undefined {
   const isBase64 = SUBPROTOCOLS.get(subprotocol)
   if (isBase64 === undefined) return undefined
-  const client = new FrameReader(true, new Messages(FROM_CLIENT, isBase64, sink))
-  const server = new FrameReader(false, new Messages(TO_CLIENT, isBase64, sink))
+  const client = new FrameReader(true, new Messages(channels.fromClient, isBase64))
+  const server = new FrameReader(false, new Messages(channels.toClient, isBase64))
   return { fromClient: (chunk) => client.read(chunk), toClient: (chunk) => server.read(chunk) }
 }
 
-/** By number; what comes on others is not part of the session. */
-const FROM_CLIENT: readonly (SessionChannel | undefined)[] = ['stdin', undefined, undefined, undefined, 'resize']
-const TO_CLIENT: readonly (SessionChannel | undefined)[] = [undefined, 'stdout', 'stderr', 'error']
+/** @param inner reads what is in the tunnel */
+export function tunnelReader(inner: SessionReader): SessionReader {
+  const client = new FrameReader(true, new Tunnel((bytes) => inner.fromClient(bytes)))
+  const server = new FrameReader(false, new Tunnel((bytes) => inner.toClient(bytes)))
+  return { fromClient: (chunk) => client.read(chunk), toClient: (chunk) => server.read(chunk) }
+}
+
+/** The data frames of one direction. */
+interface Payloads {
+  /** Whether a message of a client may be several frames. */
+  readonly mayBeInParts: boolean
+  /** Whether what follows of the message is looked at. */
+  readonly wants: boolean
+  begin(isText: boolean): void
+  add(bytes: Uint8Array): void
+  end(): void
+}
 
 const FIN = 0x80
 const RESERVED = 0x70
@@ -34,6 +57,7 @@ const MASK_BYTES = 4
 const MAX_HEAD_BYTES = 14
 const MAX_CONTROL_BYTES = 125
 const CONTINUATION = 0
+const TEXT = 1
 const BINARY = 2
 const CLOSE = 8
 const PONG = 10
@@ -42,13 +66,13 @@ const MAX_WORD = 0x1_0000_0000
 const UNMASKED_BYTES = 16 * 1024
 
 /**
- * One direction. Messages of a client are one frame: servers of all versions (golang.org/x/net/websocket) take each frame for a message with a channel of
- * its own, where others would join them, so that the same bytes would be read in two ways.
+ * One direction. Messages of a client with a channel are one frame: servers of all versions (golang.org/x/net/websocket) take each frame for a message with
+ * a channel of its own, where others would join them, so that the same bytes would be read in two ways.
  */
 class FrameReader {
   /** As those of a client are. */
   readonly #isMasked: boolean
-  readonly #messages: Messages
+  readonly #payloads: Payloads
   readonly #head = new Uint8Array(MAX_HEAD_BYTES)
   #headBytes = 0
   /** Bytes of the head, as far as they are known. */
@@ -59,17 +83,19 @@ class FrameReader {
   #isFinal = false
   /** A message has begun, and goes on in the next data frame. */
   #inMessage = false
+  /** A close frame has come: the other side reads nothing behind it. */
+  #isClosed = false
   #maskAt = 0
   #unmasked: Uint8Array | undefined
 
-  constructor(isMasked: boolean, messages: Messages) {
+  constructor(isMasked: boolean, payloads: Payloads) {
     this.#isMasked = isMasked
-    this.#messages = messages
+    this.#payloads = payloads
   }
 
   read(chunk: Uint8Array): void {
     let at = 0
-    while (at < chunk.length) {
+    while (at < chunk.length && !this.#isClosed) {
       if (this.#left < 0) {
         this.#head[this.#headBytes++] = chunk[at++] ?? 0
         if (this.#headBytes === 2) this.#begin()
@@ -97,8 +123,9 @@ class FrameReader {
       if (!this.#isFinal || length > MAX_CONTROL_BYTES) throw new MalformedSession('a control frame in parts')
     } else {
       if ((opcode === CONTINUATION) !== this.#inMessage) throw new MalformedSession('a frame out of order')
-      if (this.#isMasked && !this.#isFinal) throw new MalformedSession('a message in parts')
-      if (!this.#inMessage) this.#messages.begin()
+      if (this.#isMasked && !this.#isFinal && !this.#payloads.mayBeInParts)
+        throw new MalformedSession('a message in parts')
+      if (!this.#inMessage) this.#payloads.begin(opcode === TEXT)
       this.#inMessage = !this.#isFinal
     }
     const extra = length === LENGTH_64 ? 8 : length === LENGTH_16 ? 2 : 0
@@ -119,12 +146,13 @@ class FrameReader {
     this.#left = -1
     this.#headBytes = 0
     this.#headLength = 2
-    if (!this.#isControl && this.#isFinal) this.#messages.end()
+    this.#isClosed = ((this.#head[0] ?? 0) & 0x0f) === CLOSE
+    if (!this.#isControl && this.#isFinal) this.#payloads.end()
   }
 
   #pass(chunk: Uint8Array, start: number, end: number): void {
-    if (!this.#isMasked || !this.#messages.wants) {
-      this.#messages.add(chunk.subarray(start, end))
+    if (!this.#isMasked || !this.#payloads.wants) {
+      this.#payloads.add(chunk.subarray(start, end))
       this.#maskAt += end - start
       return
     }
@@ -137,7 +165,7 @@ class FrameReader {
         this.#unmasked[i] = (chunk[from + i] ?? 0) ^ (this.#head[mask + (this.#maskAt & 3)] ?? 0)
         this.#maskAt++
       }
-      this.#messages.add(this.#unmasked.subarray(0, length))
+      this.#payloads.add(this.#unmasked.subarray(0, length))
       from += length
     }
   }
@@ -147,27 +175,44 @@ const DIGIT_ZERO = 0x30
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 const NO_BYTES = new Uint8Array(0)
 
-/** The payloads of one direction: which channel each belongs to. */
-class Messages {
-  readonly #channels: readonly (SessionChannel | undefined)[]
+/** A stream of bytes, however it is cut. */
+class Tunnel implements Payloads {
+  readonly mayBeInParts = true
+  readonly wants = true
+  readonly add: (bytes: Uint8Array) => void
+
+  constructor(take: (bytes: Uint8Array) => void) {
+    this.add = take
+  }
+
+  begin(isText: boolean): void {
+    if (isText) throw new MalformedSession('a message of text')
+  }
+
+  end(): void {
+    // Nothing depends on where a message ends.
+  }
+}
+
+/** Which channel each message belongs to. */
+class Messages implements Payloads {
+  readonly mayBeInParts = false
+  readonly #channels: readonly TakeBytes[]
   readonly #isBase64: boolean
-  readonly #sink: ChannelSink
   #isNew = true
-  #channel: SessionChannel | undefined
+  #take: TakeBytes
   /** Characters of base64 that do not make a whole group yet. */
   #group = ''
   /** Nothing may follow padding. */
   #isPadded = false
 
-  constructor(channels: readonly (SessionChannel | undefined)[], isBase64: boolean, sink: ChannelSink) {
+  constructor(channels: readonly TakeBytes[], isBase64: boolean) {
     this.#channels = channels
     this.#isBase64 = isBase64
-    this.#sink = sink
   }
 
-  /** Whether what follows of the message is looked at. */
   get wants(): boolean {
-    return this.#isNew || this.#channel !== undefined
+    return this.#isNew || this.#take !== undefined
   }
 
   begin(): void {
@@ -180,13 +225,13 @@ class Messages {
     let rest = bytes
     if (this.#isNew && rest.length > 0) {
       const number = (rest[0] ?? 0) - (this.#isBase64 ? DIGIT_ZERO : 0)
-      this.#channel = this.#channels[number]
+      this.#take = this.#channels[number]
       this.#isNew = false
       rest = rest.subarray(1)
     }
-    if (this.#channel === undefined || rest.length === 0) return
+    if (this.#take === undefined || rest.length === 0) return
     const decoded = this.#isBase64 ? this.#decode(rest) : rest
-    if (decoded.length > 0) this.#sink(this.#channel, decoded)
+    if (decoded.length > 0) this.#take(decoded)
   }
 
   end(): void {

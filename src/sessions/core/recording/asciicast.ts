@@ -1,6 +1,7 @@
 // A recording as asciicast v2 (docs.asciinema.org/manual/asciicast/v2): a header, then one event per line.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { ONE_BYTE_PER_CODE_POINT } from './forward-marker.ts'
 
 /** What is recorded of a session besides its streams. Nothing of a credential, of headers or of the query but what is named here. */
 export interface RecordedSession {
@@ -19,6 +20,10 @@ export interface RecordedSession {
   readonly remoteAddress: string
   /** Whether input is recorded, too. */
   readonly input: boolean
+  /** Those that the query of a port-forward names. Over SPDY the connections name them, and markers do. */
+  readonly ports?: readonly string[]
+  /** How the bytes of a port-forward are written, which need not be text. */
+  readonly dataEncoding?: typeof ONE_BYTE_PER_CODE_POINT
 }
 
 interface CastHeader {
@@ -28,7 +33,9 @@ interface CastHeader {
 }
 
 /** Output, input, a new size of the terminal, and a remark of the gateway's. */
-type CastCode = 'o' | 'i' | 'r' | 'm'
+export type CastCode = 'o' | 'i' | 'r' | 'm'
+
+export type EmitEvent = (code: CastCode, data: string) => void
 
 export interface CastEvent {
   readonly atSeconds: number
@@ -60,8 +67,11 @@ export function parseCastEvent(line: string): CastEvent | undefined {
   return { atSeconds: at, code, data }
 }
 
+/** The session of a header, as a file has it. */
+export type CastHeaderFields = Readonly<Record<string, unknown>> & { readonly startMs: number }
+
 /** The session of a header; undefined = not such a header. */
-export function parseCastHeader(line: string): (Readonly<Record<string, unknown>> & { startMs: number }) | undefined {
+export function parseCastHeader(line: string): CastHeaderFields | undefined {
   const value = parsed(line)
   if (!isRecord(value) || value['version'] !== 2) return undefined
   const session = value['portcullis']
