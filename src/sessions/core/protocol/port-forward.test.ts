@@ -160,6 +160,7 @@ describe('over SPDY', () => {
   for (const [name, sent] of [
     ['a number that is used again', Buffer.concat([opened(1, '0'), rstStream(3), synStream(3, fields('data', '1'))])],
     ['a number that is lower', Buffer.concat([opened(5, '0'), synStream(1, fields('error', '1'))])],
+    ['a number between two of a client', Buffer.concat([opened(1, '0'), synStream(4, fields('error', '1'))])],
     ['data of no stream', dataFrame(9, 'x')],
     ['two streams of a kind', Buffer.concat([synStream(1, fields('data', '0')), synStream(3, fields('data', '0'))])],
     ['a request ID of a connection that goes on', Buffer.concat([opened(1, '0'), opened(5, '0')])],

@@ -64,6 +64,8 @@ const LENGTHS: ReadonlyMap<number, number> = new Map([
 const SETTINGS_HEAD = 4
 const SETTING_BYTES = 8
 const STREAM_ID = 0x7fff_ffff
+/** Between the numbers of two streams of a client: a Go server takes none in between. */
+const ID_STEP = 2
 
 /** One direction. */
 class SpdyFrames {
@@ -193,7 +195,7 @@ class SpdyStreams {
   readonly #inflate: InflateHeaders
   readonly #open = new Map<number, OpenStream>()
   /** The number of the newest one: numbers grow. */
-  #last = 0
+  #last = 1 - ID_STEP
   /** The client has announced that it opens no more. */
   isEnding = false
 
@@ -213,7 +215,7 @@ class SpdyStreams {
     const fields = readFields(this.#inflate(block))
     if (!opens) return
     // A Go server refuses these, and drops what is sent on them.
-    if (id <= this.#last) throw new MalformedSession('a stream that is opened twice, or out of order')
+    if (id < this.#last + ID_STEP) throw new MalformedSession('a stream that is opened twice, or out of order')
     if (this.isEnding) throw new MalformedSession('a stream after the last one')
     if (this.#open.size >= this.#use.maxStreams) throw new MalformedSession('too many streams')
     this.#last = id
