@@ -10,7 +10,7 @@ import type { ClientUpgrade } from '../../../kit/api/upgrade.ts'
 import { limitInterimHeads } from '../../../kube/io/answers/interim-heads.ts'
 import type { SessionEnd } from '../../api/session-record.ts'
 import type { SessionTap } from '../../core/request/session-tap.ts'
-import { FairPipe } from './fair-pipe.ts'
+import { FairPipe } from '../socket/fair-pipe.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 export interface SpliceEvents {

@@ -1,10 +1,10 @@
-// One direction of a spliced connection: like `from.pipe(to)`, in slices of the thread's time (io/scheduling).
+// One direction of an upgraded connection: like `from.pipe(to)`, in slices of the thread's time (io/scheduling).
 
-import type { Duplex } from 'node:stream'
+import type { Duplex, Writable } from 'node:stream'
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { PacedReader, threadScheduler } from '../scheduling/thread-scheduler.ts'
-import { LINGER_BYTES } from '../socket/socket-close.ts'
+import { LINGER_BYTES } from './socket-close.ts'
 
 /** Bytes read per turn while other sources use the thread. */
 const READ_BYTES = 64 * 1024
@@ -21,7 +21,7 @@ interface PipeTap {
 
 export class FairPipe extends PacedReader implements Waiter {
   readonly #from: Duplex
-  readonly #to: Duplex
+  readonly #to: Writable
   readonly #charge: Charge
   readonly #onWaiting: (() => void) | undefined
   readonly #onWritten: () => void
@@ -47,7 +47,7 @@ export class FairPipe extends PacedReader implements Waiter {
    * @param onWaiting called when `to` stops accepting data, and when it accepts again. Default: ignored
    * @param tap default: none
    */
-  constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void, tap?: PipeTap) {
+  constructor(from: Duplex, to: Writable, charge: Charge, onWaiting?: () => void, tap?: PipeTap) {
     super()
     this.#from = from
     this.#to = to
