@@ -64,6 +64,7 @@ export const SHADOW_MODES: Readonly<Record<RefusalReason, ShadowMode>> = {
   'member-forbidden': { whyNot: 'the members decide who may read them' },
   'member-answer': { whyNot: 'names of the member would be taken for those of this cluster' },
   'member-unavailable': NOTHING_ELSE,
+  'websocket-origin': { whyNot: 'kube-apiserver refuses it too' },
   'scale-up-backed-off': { fields: [{ kind: 'ScaleUpGuard', path: 'shadow' }] },
   'protection-forbidden': { whyNot: "the cluster's RBAC decides" },
   protected: upstreamCluster('podProtection.shadow'),

@@ -153,6 +153,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/gateway/core/request/hop-headers.ts': row('fields that are lists'),
   'src/gateway/core/request/watch-frames.ts': row('watch that is passed on'),
   'src/gateway/core/request/websocket-token.ts': row('fields that are lists'),
+  'src/gateway/core/websocket/handshake.ts': row('handshake of a WebSocket'),
   'src/gateway/core/autoscaler-status/autoscaler-status.ts': row('status of a cluster-autoscaler'),
   'src/gateway/core/policy/read-replicas.ts': row('replicas, '),
   'src/scaling/core/victim-choice/own-cost.ts': row('pod'),

@@ -20,6 +20,7 @@ import { PARSERS as OF_IDENTITY } from './requests/identity.ts'
 import { PARSERS as OF_REQUEST_TARGET } from './requests/request-target.ts'
 import { PARSERS as OF_SELECTORS } from './requests/selectors.ts'
 import { PARSERS as OF_TEXTS } from './requests/texts.ts'
+import { PARSERS as OF_WEBSOCKETS } from './requests/websocket.ts'
 import { PARSERS as OF_ANSWERS } from './upstream/answers.ts'
 import { PARSERS as OF_CACHED_OBJECTS } from './upstream/cached-objects.ts'
 import { PARSERS as OF_UPSTREAM_CONNECTION } from './upstream/connection.ts'
@@ -38,6 +39,7 @@ export const REQUESTS: readonly Parser[] = [
   ...OF_REQUEST_TARGET,
   ...OF_SELECTORS,
   ...OF_TEXTS,
+  ...OF_WEBSOCKETS,
 ]
 
 export const BODIES: readonly Parser[] = [...OF_DELETION, ...OF_JSON, ...OF_PROTOBUF, ...OF_REVIEWS, ...OF_YAML]

@@ -4,6 +4,7 @@
 import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { type AnswerSource, OwnAnswer } from '../../gateway/request/exchange/own-answer.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
 import { MalformedError } from '../core/bytes/malformed.ts'
 import { type PartReader, WholeParts } from '../core/bytes/part-reader.ts'
 import type { CollectionWatcher } from '../state/cached-collection.ts'
@@ -59,6 +60,8 @@ interface WatchState {
 
 export interface WatchStart {
   readonly streamType: string
+  /** Fields of the answer that opens a WebSocket, whose frames the events are then. Default: they are sent over HTTP. */
+  readonly webSocket?: HeaderList | undefined
   readonly warned: Warned
   /** Given up as soon as it is sent: objects that have changed since are kept for it. undefined = only changes. */
   state: WatchState | undefined
@@ -125,9 +128,9 @@ class WatchAnswer<Change extends RecentChange> implements AnswerSource, Collecti
 
   begin(): void {
     const { watched } = this.#source
-    const { streamType, warned } = this.#start
+    const { streamType, warned, webSocket } = this.#start
     watched.watchers.add(this)
-    this.#answer.begin(['content-type', streamType, ...warningFields(warned)])
+    this.#answer.begin(['content-type', streamType, ...warningFields(warned)], webSocket)
     // It may be so since the request was looked at.
     if (watched.isGone) this.end()
   }

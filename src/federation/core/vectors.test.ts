@@ -19,6 +19,14 @@ test('a vector is a decimal number with the version of each slot', () => {
   assert.deepEqual(parseVector('10001'), { epoch: 1, versions: [] })
 })
 
+test('a JavaScript number holds the version of one member, and not of several that have existed for a while', () => {
+  const version = (...versions: readonly string[]): string => encodeVector({ epoch: 9999, versions })
+  assert.ok(Number(version('10000000')) < Number(version('10000001')))
+  assert.ok(Number(version('300', '300')) < Number(version('300', '301')))
+  // A page that compares them as numbers takes these for one.
+  assert.equal(Number(version('10000000', '10000000')), Number(version('10000000', '10000001')))
+})
+
 test('what is written is read', () => {
   fc.assert(
     fc.property(VECTOR, (vector) => {

@@ -18,6 +18,7 @@ import type {
 } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import type { Decision, RequestFilter } from '../../gateway/request/exchange/decision.ts'
+import { asksForWebSocket, openWebSocket } from '../../gateway/request/exchange/open-websocket.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ContinuePlace } from '../core/continue.ts'
 import { type FederatedList, type FederatedRead, type FederatedWatch, federatedReadOf } from '../core/federated-read.ts'
@@ -108,8 +109,7 @@ export class FederatedReadsFilter implements RequestFilter {
     })
     if (entry === undefined || info.subresource !== '') return notFederated(cluster, info.path)
     const { exchange } = decision
-    if (decision.isUpgrade || !exchange.requestEnded || exchange.body !== undefined)
-      return refuse('bad-request', 'a read has no body')
+    if (!exchange.requestEnded || exchange.body !== undefined) return refuse('bad-request', 'a read has no body')
     const { target } = exchange
     const queryAt = target.indexOf('?')
     const read = federatedReadOf(info.verb, queryAt < 0 ? '' : target.slice(queryAt + 1))
@@ -198,6 +198,7 @@ export class FederatedReadsFilter implements RequestFilter {
         form: tables?.form ?? form,
         table: tables?.writer,
         list: first?.kept.list ?? { kind: 'List', apiVersion: 'v1' },
+        isWebSocket: read.kind === 'watch' && asksForWebSocket(exchange),
       },
       collection,
     )
@@ -249,11 +250,13 @@ export class FederatedReadsFilter implements RequestFilter {
   async #watch(prepared: Prepared, read: FederatedWatch): Promise<Refusal | undefined> {
     const { decision, collection, members, shown, selects } = prepared
     const { watches, known } = this.#deps
+    const webSocket = shown.isWebSocket ? openWebSocket(decision.exchange) : undefined
+    if (webSocket !== undefined && 'refused' in webSocket) return webSocket
     const isState = read.initial !== undefined
     const begin = isState ? await this.#fromState(prepared) : await this.#resumed(prepared)
     if ('refused' in begin) return begin
     if ('expired' in begin) {
-      decision.deliver = expiredWatch(shown.form.streamType)
+      decision.deliver = expiredWatch(shown, webSocket)
       return undefined
     }
     const { initial, versions, before, from } = begin
@@ -265,6 +268,7 @@ export class FederatedReadsFilter implements RequestFilter {
       return refuse('member-unavailable', 'a member was read again meanwhile')
     const start: WatchStart = {
       streamType: shown.form.streamType,
+      webSocket,
       warned: warned(members),
       state:
         isState || initial.length > 0

@@ -8,6 +8,7 @@ import {
   type ObjectBytes,
 } from '../../cache/core/bytes/answer-form.ts'
 import {
+  type EventType,
   type ListFrame,
   listItem,
   PARTIAL,
@@ -22,6 +23,7 @@ import type { JsonForm, TypeMeta } from '../../cache/core/bytes/object-form.ts'
 import { partsOf } from '../../cache/core/bytes/part-reader.ts'
 import type { CachedObject } from '../../cache/state/cached-object.ts'
 import type { NameMode } from '../../gateway/core/federation/names.ts'
+import { textHead } from '../../gateway/core/websocket/frames.ts'
 import { stampObject } from '../core/objects.ts'
 import type { TableWriter } from '../core/tables/table-writer.ts'
 import { encodeVector, type VersionVector } from '../core/vectors.ts'
@@ -50,6 +52,8 @@ interface ShownAs {
   readonly table: TableWriter | undefined
   /** Type of the list: PodList, v1. */
   readonly list: TypeMeta
+  /** Each event is a message of a WebSocket. */
+  readonly isWebSocket: boolean
 }
 
 export interface ListEnd {
@@ -68,7 +72,7 @@ export class ShownObjects {
   constructor(as: ShownAs, collection: FederatedCollection) {
     this.#as = as
     this.#collection = collection
-    this.name = `${as.form.name} ${as.visible.map(Number).join('')}`
+    this.name = `${as.form.name} ${as.isWebSocket ? 'message' : 'line'} ${as.visible.map(Number).join('')}`
   }
 
   get form(): AnswerForm {
@@ -78,6 +82,10 @@ export class ShownObjects {
   /** Their cells say how old something is at the moment. */
   get areTables(): boolean {
     return this.#as.table !== undefined
+  }
+
+  get isWebSocket(): boolean {
+    return this.#as.isWebSocket
   }
 
   isVisible(slot: number): boolean {
@@ -147,16 +155,25 @@ export class ShownObjects {
     const annotations = endsInitialEvents ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {}
     const metadata = { resourceVersion: this.version(versions), ...annotations }
     const object = { kind, apiVersion, metadata }
-    if (!this.areTables) return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`)
+    if (!this.areTables) return this.plainEvent('BOOKMARK', object)
     // kube-apiserver makes a row of it, as of any object.
     const content = Buffer.from(JSON.stringify(object))
     const end = content.length - 1
     const start = end - Buffer.byteLength(JSON.stringify(metadata))
-    return Buffer.concat(this.form.event('BOOKMARK', { content, facts: { metadata: { start, end } } }))
+    return Buffer.concat(this.event('BOOKMARK', { content, facts: { metadata: { start, end } } }))
   }
 
-  event(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: EventObject): readonly Buffer[] {
-    return this.form.event(type, object)
+  event(type: EventType, object: EventObject): readonly Buffer[] {
+    return this.#sent(this.form.event(type, object))
+  }
+
+  /** An event about something else than an object of a member. */
+  plainEvent(type: 'BOOKMARK' | 'ERROR', object: object): Buffer {
+    return Buffer.concat(this.#sent([Buffer.from(`${JSON.stringify({ type, object })}\n`)]))
+  }
+
+  #sent(event: readonly Buffer[]): readonly Buffer[] {
+    return this.#as.isWebSocket ? [textHead(bytesOfAll(event)), ...event] : event
   }
 
   #item({ content, facts }: ObjectBytes): Buffer {

@@ -71,6 +71,7 @@ const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
   'member-forbidden': ['federation'],
   'member-answer': ['federation'],
   'member-unavailable': ['federation'],
+  'websocket-origin': ['federation'],
 }
 
 /** Refusals by limits whose state (tokens, slots) predates the log: it can't tell which request finds them empty. */

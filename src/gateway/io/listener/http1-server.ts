@@ -98,7 +98,7 @@ export function createHttp1Server(
       closeAfter(socket, bareAnswer(TOO_LARGE))
       return
     }
-    const answer = new UpgradeAnswer(socket)
+    const answer = new UpgradeAnswer(socket, first, connection.peer)
     answer.events = onUpgrade(connection.peer, answer, head, { socket, first })
     socket.once('close', () => answer.onClosed())
   })

@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream'
 export const LINGER_MS: number = 500
 /** How much is read meanwhile. TCP holds back the rest: decrypting it only to discard it would take time from the thread's other clients. */
 export const LINGER_BYTES: number = 256 * 1024
+const NOTHING = Buffer.alloc(0)
 
 /** Sends the last bytes and closes, once the client has closed or had time to read them. Further input is discarded. */
 export function closeAfter(socket: Duplex, last: string): void {
@@ -27,6 +28,12 @@ export function closeAfter(socket: Duplex, last: string): void {
   })
   socket.resume()
   socket.end(last, 'latin1')
+}
+
+/** The same once all that was written before has left: a client that is slow to read it gets it. */
+export function closeBehind(socket: Duplex, last: string): void {
+  if (socket.writableLength === 0) closeAfter(socket, last)
+  else socket.write(NOTHING, () => closeAfter(socket, last))
 }
 
 /**

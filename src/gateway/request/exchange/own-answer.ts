@@ -13,6 +13,8 @@ import type { Answering, UpstreamHalf } from './state.ts'
 
 const EMPTY = Buffer.alloc(0)
 const OK = 200
+const SWITCHING_PROTOCOLS = 101
+const NOT_SWITCHED: HeaderList = []
 
 export interface AnswerSource {
   /** The next piece. undefined = none yet: `proceed` asks again. 'end' = the answer is complete. */
@@ -41,8 +43,12 @@ export class OwnAnswer implements UpstreamHalf {
     this.#source = source
   }
 
-  /** Sends the head and the pieces that are ready. @param fields such as content-type */
-  begin(fields: HeaderList): void {
+  /**
+   * Sends the head and the pieces that are ready.
+   * @param fields such as content-type
+   * @param switching those that switch to another protocol. Default: it is an answer of HTTP
+   */
+  begin(fields: HeaderList, switching: HeaderList = NOT_SWITCHED): void {
     const { exchange, warnings, isWatch } = this.#permit
     const { client, record, gw } = exchange
     if (exchange.place < 0) gw.running.add(exchange)
@@ -50,14 +56,21 @@ export class OwnAnswer implements UpstreamHalf {
     const nowMs = gw.clock.monotonic()
     nextStepAt(AT.answer, nowMs)
     workOn(record)
-    record.code = OK
+    record.code = switching.length > 0 ? SWITCHING_PROTOCOLS : OK
     record.ttfbMs = nowMs - record.startMs
     if (isWatch) watchStarted(this.#permit)
     this.#state = exchange.answering(
       isWatch ? createWatchFrames(headerValue(fields, 'content-type') ?? '', '') : undefined,
     )
-    const head: HeaderList = [':status', String(OK), ...fields, 'cache-control', 'no-cache, private']
-    head.push('date', new Date(exchange.nowMs).toUTCString(), 'audit-id', record.auditId)
+    const head: HeaderList = [':status', String(record.code), ...switching, ...fields]
+    head.push(
+      'cache-control',
+      'no-cache, private',
+      'date',
+      new Date(exchange.nowMs).toUTCString(),
+      'audit-id',
+      record.auditId,
+    )
     for (const warning of warningValues(warnings)) head.push('warning', warning)
     threadScheduler.chargeAnswer(exchange.charge, 0)
     client.headers(head, false)

@@ -60,6 +60,7 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['member-forbidden', 403, 'Forbidden'],
   ['member-answer', 502, 'BadGateway'],
   ['member-unavailable', 503, 'ServiceUnavailable'],
+  ['websocket-origin', 403, 'Forbidden'],
   ['internal', 500, 'InternalError'],
 ]
 

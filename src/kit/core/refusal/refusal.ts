@@ -81,6 +81,7 @@ const ROWS = {
   'member-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'member-answer': { code: 502, statusReason: 'BadGateway', retryAfter: false },
   'member-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  'websocket-origin': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
 } satisfies Readonly<Record<string, RefusalRow>>
 
@@ -108,6 +109,8 @@ export interface Refusal {
   readonly rule: string
   /** The object concerned; absent = not stated. */
   readonly object?: RefusalObject
+  /** Further fields of its answer. Default: none. */
+  readonly fields?: HeaderList
 }
 
 /** metav1.StatusDetails. */
@@ -123,6 +126,7 @@ interface RefusalDetail {
   readonly retryAfterSeconds?: number
   readonly rule?: string
   readonly object?: RefusalObject
+  readonly fields?: HeaderList
 }
 
 const NO_CAUSES: readonly RefusalCause[] = []
@@ -135,6 +139,7 @@ export function refuse(reason: RefusalReason, message: string, detail?: RefusalD
     retryAfterSeconds: detail?.retryAfterSeconds ?? 0,
     rule: detail?.rule ?? '',
     ...(detail?.object === undefined ? {} : { object: detail.object }),
+    ...(detail?.fields === undefined ? {} : { fields: detail.fields }),
   }
 }
 
@@ -189,6 +194,7 @@ export function refusalResponse(
     'content-length',
     String(body.length),
   ]
+  if (refusal.fields !== undefined) headers.push(...refusal.fields)
   const retryAfterSeconds = allowedRetryAfter(refusal, request.isEvents)
   // An integer: client-go ignores dates and fractions.
   if (retryAfterSeconds > 0) headers.push('retry-after', String(retryAfterSeconds))
