@@ -174,8 +174,8 @@ test('expressions', () => {
     'jwt[0].userValidationRules[0].expression is not a valid expression: No such key: name',
   ])
   assert.deepEqual(users({ expression: '' }), ['jwt[0].userValidationRules[0].expression is empty'])
-  assert.deepEqual(users({ expression: "user.username.matches('^a')" }), [
-    'jwt[0].userValidationRules[0].expression has the function matches, which is not supported ',
+  assert.deepEqual(users({ expression: "user.username.trim() == 'a'" }), [
+    'jwt[0].userValidationRules[0].expression has the function trim, which is not supported wit',
   ])
 })
 
@@ -200,4 +200,18 @@ test('a provider on this machine is a warning', () => {
   assert.equal(found(issuer({ url: 'https://127.0.0.1:8443' }), 'warning').length, 1)
   assert.equal(found(issuer({ url: 'https://169.254.169.254' }), 'warning').length, 1)
   assert.equal(found([GOOD], 'warning').length, 0)
+})
+
+test('patterns: invalid ones, and all of a cluster together', () => {
+  assert.deepEqual(found(rules({ expression: "claims.sub.matches('(a')" })), [
+    'jwt[0].claimValidationRules[0].expression is not a valid expression: error parsing regexp: missing closing ): `(a`',
+  ])
+  const many = Array.from({ length: 64 }, (_, n) => ({
+    ...GOOD,
+    issuer: { ...ISSUER, url: `https://login-${n}.test` },
+    userValidationRules: [{ expression: `user.username.matches('^[a-z0-9]{1000}${n}$')` }],
+  }))
+  const refused = found(many)
+  assert.ok(refused.length > 50 && refused.length < 64, `${refused.length} are refused`)
+  assert.match(refused[0] ?? '', /the patterns of the object are too large: shorten them, or repeat less in \{\}$/)
 })

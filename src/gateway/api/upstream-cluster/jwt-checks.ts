@@ -8,6 +8,8 @@ import {
   parseExpression,
   usesField,
 } from '../../../kit/api/expressions/expression.ts'
+import { newPatternCost } from '../../../kit/api/expressions/patterns.ts'
+import type { Cost } from '../../../kit/api/expressions/values.ts'
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
 import { type FieldErrors, shown, withoutPassword } from '../../../kit/api/validation/field-errors.ts'
 import { ALLOW_LOCAL_FLAG } from '../../../kit/api/validation/local-address.ts'
@@ -32,6 +34,13 @@ const PATH = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/
 /** No token may give a user or a group such a name. */
 const RESERVED = ['system:', 'portcullis:']
 
+/** What expressions are checked with. */
+interface ExpressionChecks {
+  readonly out: FieldErrors
+  /** What all patterns of the object may cost. */
+  readonly patterns: Cost
+}
+
 export function checkJwt(
   authenticators: readonly (Given | undefined)[],
   path: string,
@@ -40,6 +49,7 @@ export function checkJwt(
 ): void {
   const urls = new Set<string>()
   const discoveryUrls = new Set<string>()
+  const checks = { out, patterns: newPatternCost() }
   for (const [index, one] of authenticators.entries()) {
     if (one === undefined) continue
     const at = `${path}[${index}]`
@@ -51,9 +61,9 @@ export function checkJwt(
     }
     if (url !== '') urls.add(url)
     if (discoveryURL !== '') discoveryUrls.add(discoveryURL)
-    const rules = checkClaimRules(one.claimValidationRules ?? [], `${at}.claimValidationRules`, out)
-    if (one.claimMappings !== undefined) checkMappings(one.claimMappings, rules, `${at}.claimMappings`, out)
-    checkUserRules(one.userValidationRules ?? [], `${at}.userValidationRules`, out)
+    const rules = checkClaimRules(one.claimValidationRules ?? [], `${at}.claimValidationRules`, checks)
+    if (one.claimMappings !== undefined) checkMappings(one.claimMappings, rules, `${at}.claimMappings`, checks)
+    checkUserRules(one.userValidationRules ?? [], `${at}.userValidationRules`, checks)
   }
 }
 
@@ -127,8 +137,9 @@ function checkReachable(
 function checkClaimRules(
   rules: NonNullable<Given['claimValidationRules']>,
   path: string,
-  out: FieldErrors,
+  checks: ExpressionChecks,
 ): readonly Expression[] {
+  const { out } = checks
   const claims = new Set<string>()
   const expressions = new Set<string>()
   const parsed: Expression[] = []
@@ -142,7 +153,7 @@ function checkClaimRules(
         out.invalid(`${at}.requiredValue`, 'may not be specified when expression is set', 'remove it')
       }
       checkOnce(expression, expressions, `${at}.expression`, out)
-      const one = checkExpression(expression, 'claims', `${at}.expression`, out, 'bool')
+      const one = checkExpression(expression, 'claims', `${at}.expression`, checks, 'bool')
       if (one !== undefined) parsed.push(one)
       continue
     }
@@ -162,10 +173,10 @@ function checkExpression(
   text: string,
   subject: ExpressionSubject,
   path: string,
-  out: FieldErrors,
+  { out, patterns }: ExpressionChecks,
   type?: 'bool',
 ): Expression | undefined {
-  const parsed = parseExpression(text, subject, type)
+  const parsed = parseExpression(text, subject, type, patterns)
   if (!isInvalidExpression(parsed)) return parsed
   out.invalid(path, parsed.invalid, `write an expression in CEL about ${subject}`)
   return undefined
@@ -187,15 +198,16 @@ function checkMappings(
   { username, groups, uid, extra }: Mappings,
   rules: readonly Expression[],
   path: string,
-  out: FieldErrors,
+  checks: ExpressionChecks,
 ): void {
-  const name = username && checkMapping(username, `${path}.username`, true, out)
-  if (groups !== undefined) checkMapping(groups, `${path}.groups`, false, out)
+  const { out } = checks
+  const name = username && checkMapping(username, `${path}.username`, true, checks)
+  if (groups !== undefined) checkMapping(groups, `${path}.groups`, false, checks)
   const { claim = '', expression = '' } = uid ?? {}
   if (checkChoice(claim, expression, `${path}.uid`, false, out) && expression !== '') {
-    checkExpression(expression, 'claims', `${path}.uid.expression`, out)
+    checkExpression(expression, 'claims', `${path}.uid.expression`, checks)
   }
-  const others = [...checkExtra(extra ?? [], `${path}.extra`, out), ...rules]
+  const others = [...checkExtra(extra ?? [], `${path}.extra`, checks), ...rules]
   if (name === undefined || !usesField(name, 'email')) return
   if ([name, ...others].some((one) => usesField(one, 'email_verified'))) return
   const message =
@@ -208,14 +220,15 @@ function checkMapping(
   { claim = '', prefix, expression = '' }: Mapping,
   path: string,
   needed: boolean,
-  out: FieldErrors,
+  checks: ExpressionChecks,
 ): Expression | undefined {
+  const { out } = checks
   if (!checkChoice(claim, expression, path, needed, out)) return undefined
   if (expression !== '') {
     if (prefix !== undefined) {
       out.invalid(`${path}.prefix`, 'may not be specified when expression is set', 'remove it')
     }
-    return checkExpression(expression, 'claims', `${path}.expression`, out)
+    return checkExpression(expression, 'claims', `${path}.expression`, checks)
   }
   if (claim !== '' && prefix === undefined) {
     const message = 'is required when claim is set'
@@ -230,7 +243,8 @@ function checkMapping(
 }
 
 /** @returns the valid ones of their expressions */
-function checkExtra(extra: Extra, path: string, out: FieldErrors): readonly Expression[] {
+function checkExtra(extra: Extra, path: string, checks: ExpressionChecks): readonly Expression[] {
+  const { out } = checks
   const keys = new Set<string>()
   return extra.flatMap((mapping, index) => {
     if (mapping === undefined) return []
@@ -242,7 +256,7 @@ function checkExtra(extra: Extra, path: string, out: FieldErrors): readonly Expr
       out.required(`${at}.valueExpression`, 'is empty', 'write an expression')
       return []
     }
-    return checkExpression(valueExpression, 'claims', `${at}.valueExpression`, out) ?? []
+    return checkExpression(valueExpression, 'claims', `${at}.valueExpression`, checks) ?? []
   })
 }
 
@@ -263,7 +277,12 @@ function isKubernetesDomain(domain: string): boolean {
   return ['kubernetes.io', 'k8s.io'].some((one) => domain === one || domain.endsWith(`.${one}`))
 }
 
-function checkUserRules(rules: NonNullable<Given['userValidationRules']>, path: string, out: FieldErrors): void {
+function checkUserRules(
+  rules: NonNullable<Given['userValidationRules']>,
+  path: string,
+  checks: ExpressionChecks,
+): void {
+  const { out } = checks
   const expressions = new Set<string>()
   for (const [index, rule] of rules.entries()) {
     if (rule === undefined) continue
@@ -274,6 +293,6 @@ function checkUserRules(rules: NonNullable<Given['userValidationRules']>, path: 
       continue
     }
     checkOnce(expression, expressions, at, out)
-    checkExpression(expression, 'user', at, out, 'bool')
+    checkExpression(expression, 'user', at, checks, 'bool')
   }
 }

@@ -7,21 +7,25 @@ import { callFunction } from './functions.ts'
 import { PATTERN_FUNCTIONS, Pattern, type Patterns } from './patterns.ts'
 import { Cost, ExpressionFault } from './values.ts'
 
-/** Maximum cost of compiling the patterns of an expression, in steps: twenty thousand instructions. */
-const MAX_PATTERNS_COST = 1_000_000
-
 const CONVERSIONS = ['string', 'int', 'double', 'dyn', 'timestamp', 'duration']
 
-/** @throws {ExpressionFault} */
-export function literalPatterns(root: ASTNode): Patterns {
-  const constants = new Constants()
+/**
+ * @param cost what compiling them may cost
+ * @throws {ExpressionFault}
+ */
+export function literalPatterns(root: ASTNode, cost: Cost): Patterns {
+  const constants = new Constants(cost)
   constants.of(root)
   return constants.patterns
 }
 
 class Constants {
   readonly patterns = new Map<string, Pattern>()
-  readonly #patternCost = new Cost(MAX_PATTERNS_COST, 'its patterns are too large: shorten them, or repeat less in {}')
+  readonly #patternCost: Cost
+
+  constructor(cost: Cost) {
+    this.#patternCost = cost
+  }
 
   /** The value of a literal, or what one is converted to; undefined = it is not constant. Also checks all of its parts. */
   of(node: ASTNode): unknown {

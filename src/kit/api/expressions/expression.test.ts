@@ -8,6 +8,7 @@ import {
   parseExpression,
   usesField,
 } from './expression.ts'
+import { newPatternCost } from './patterns.ts'
 import { Cost, ExpressionFault } from './values.ts'
 
 function parsed(text: string, subject: ExpressionSubject = 'claims'): Expression {
@@ -192,4 +193,15 @@ test('values of any depth', () => {
   for (let n = 0; n < 8_000; n++) deep = [deep]
   assert.equal(resultOf('claims.d == claims.d', { d: deep }), 'fault: values are too deep to be compared')
   assert.equal(resultOf('claims.d in [claims.d]', { d: deep }), 'fault: values are too deep to be compared')
+})
+
+test('the patterns of an object share what compiling them may cost', () => {
+  const cost = newPatternCost()
+  const results = Array.from({ length: 20 }, (_, n) => {
+    const parsed = parseExpression(`claims.a.matches('^[a-z]{1000}${n}$')`, 'claims', 'bool', cost)
+    return isInvalidExpression(parsed) ? parsed.invalid : ''
+  })
+  assert.equal(results[0], '')
+  assert.match(results.at(-1) ?? '', /the patterns of the object are too large: shorten them/)
+  assert.match(invalid(`claims.a.matches('${'[a-z]{1000}'.repeat(20)}')`), /too large/)
 })

@@ -6,7 +6,8 @@ import { errorMessage } from '../validation/error-message.ts'
 import { childrenOf } from './children.ts'
 import { literalPatterns } from './constants.ts'
 import { ENVIRONMENTS, type ExpressionSubject, isFunction, isLibrary, isMethod } from './declarations.ts'
-import type { Patterns } from './patterns.ts'
+import { newPatternCost, type Patterns } from './patterns.ts'
+import type { Cost } from './values.ts'
 
 export type { ExpressionSubject } from './declarations.ts'
 
@@ -25,11 +26,15 @@ export interface InvalidExpression {
 /** Maximum characters of an expression. */
 const MAX_LENGTH = 4_096
 
-/** @param type the required type; default: any */
+/**
+ * @param type the required type; default: any
+ * @param patternCost shared by the expressions of an object
+ */
 export function parseExpression(
   text: string,
   subject: ExpressionSubject,
   type?: 'bool',
+  patternCost: Cost = newPatternCost(),
 ): Expression | InvalidExpression {
   if (text.length > MAX_LENGTH) return { invalid: `has more than ${MAX_LENGTH} characters` }
   try {
@@ -39,7 +44,7 @@ export function parseExpression(
     if (type !== undefined && checked.type !== type) return { invalid: `must evaluate to ${type}` }
     const root = parsed.ast
     const unknown = root.op === 'id' && root.args === subject ? asWhole(subject) : unsupported(root, subject)
-    return unknown === '' ? { subject, root, patterns: literalPatterns(root) } : { invalid: unknown }
+    return unknown === '' ? { subject, root, patterns: literalPatterns(root, patternCost) } : { invalid: unknown }
   } catch (error) {
     return { invalid: `is not a valid expression: ${firstLine(error)}` }
   }

@@ -3,12 +3,19 @@
 
 import { RE2JS, RE2JSException } from 're2js'
 import { patternCost } from './pattern-cost.ts'
-import { type Cost, ExpressionFault, noOverload } from './values.ts'
+import { Cost, ExpressionFault, noOverload } from './values.ts'
 
 /** So many characters times instructions cost one step. */
 const SEARCH_STEP = 8
 /** Steps of each search besides. */
 const SEARCH_START = 50
+
+/** Maximum cost of compiling the literal patterns of an object, in steps: twenty thousand instructions, about four megabytes. */
+const MAX_PATTERNS_COST = 1_000_000
+
+export function newPatternCost(): Cost {
+  return new Cost(MAX_PATTERNS_COST, 'the patterns of the object are too large: shorten them, or repeat less in {}')
+}
 
 export const PATTERN_FUNCTIONS: readonly string[] = ['matches', 'find', 'findAll']
 
