@@ -84,7 +84,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/kit/api/expressions/conversions.ts': row('claims of expressions'),
   'src/kit/api/expressions/declarations.ts': notInput(CONSTANT),
   'src/kit/api/expressions/expression.ts': row('CEL expression'),
-  'src/kit/api/expressions/functions.ts': row('claims of expressions'),
+  'src/kit/api/expressions/texts.ts': row('claims of expressions'),
   'src/kit/api/expressions/pattern-cost.ts': row('pattern of a claim'),
   'src/kit/api/expressions/times.ts': row('time in a claim'),
   'src/kit/api/validation/field-errors.ts': row('UpstreamCluster'),

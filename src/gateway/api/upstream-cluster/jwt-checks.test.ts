@@ -174,8 +174,8 @@ test('expressions', () => {
     'jwt[0].userValidationRules[0].expression is not a valid expression: No such key: name',
   ])
   assert.deepEqual(users({ expression: '' }), ['jwt[0].userValidationRules[0].expression is empty'])
-  assert.deepEqual(users({ expression: "user.username.trim() == 'a'" }), [
-    'jwt[0].userValidationRules[0].expression has the function trim, which is not supported wit',
+  assert.deepEqual(users({ expression: "bytes(user.username) == b'a'" }), [
+    'jwt[0].userValidationRules[0].expression has the function bytes, which is not supported wi',
   ])
 })
 

@@ -92,7 +92,8 @@ test('what has no meaning here is refused when it is written', () => {
     "timestamp('2027-01-01T00:00:00Z').getHours('Europe/Berlin')",
     'timestamp(claims.t).getHours(claims.zone)',
     "cel.bind(x, duration('1s'), x)",
-    "claims.a.trim() == ''",
+    "claims.a.reverse() == ''",
+    "bool('true')",
     'cel.bind(x, claims.a, x)',
     'type(claims.a) == string',
     "'a' in claims",
@@ -105,10 +106,9 @@ test('what has no meaning here is refused when it is written', () => {
     'claims.a__dot__b',
     "{1: 'a'}[1] == 'a'",
     "bytes('a').size() == 1",
-    "claims.a.split(',', 2)",
   ]
   for (const text of refused) assert.notEqual(invalid(text), '', text)
-  assert.match(invalid('claims.a.trim()'), /has the function trim, which is not supported/)
+  assert.match(invalid('bytes(claims.a)'), /has the function bytes, which is not supported/)
 })
 
 test('claims.email in every place', () => {
