@@ -1,4 +1,4 @@
-// Programs of test/harness/go that are told what to do: a command is a line on stdin, and its answer is a line of JSON on stdout.
+// Programs that are told what to do: a command is a line on stdin, and its answer is a line of JSON on stdout.
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'

@@ -6,7 +6,7 @@ import process from 'node:process'
 import { binaries, binariesAreBuilt, hasGo, NO_GO, rareBinary } from './binaries.ts'
 import { CRD_PROJECTS, crdsAreThere, crdsOf } from './clusters/third-party-crds.ts'
 import { type Command, planPackages, thisMachine } from './packages.ts'
-import { pythonWithHttpx } from './uploads/python.ts'
+import { PYTHON_PACKAGES, type PythonPackages, pythonWith } from './python/python.ts'
 
 const err = (line: string): void => void process.stderr.write(`${line}\n`)
 
@@ -32,9 +32,11 @@ async function prepare(): Promise<number> {
     await binaries()
     await rareBinary('versitygw')
     for (const project of CRD_PROJECTS) crdsOf(project)
-    // Only some tests need it, and say so when they are skipped.
-    const python = await pythonWithHttpx()
-    if ('missing' in python) err(python.missing)
+    // Only some tests need them, and say so when they are skipped.
+    for (const packages of Object.keys(PYTHON_PACKAGES) as PythonPackages[]) {
+      const python = await pythonWith(packages)
+      if ('missing' in python) err(python.missing)
+    }
   } catch (error) {
     err(error instanceof Error ? error.message : String(error))
     return 1

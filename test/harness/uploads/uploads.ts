@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { binaries } from '../binaries.ts'
 import { endWithThisProcess, guarded } from '../process.ts'
-import { type Python, plainPython, pythonWithHttpx } from './python.ts'
+import { type Python, plainPython, pythonWith } from '../python/python.ts'
 
 export interface UploadTarget {
   /** On 127.0.0.1. */
@@ -37,6 +37,7 @@ interface Client {
   readonly args: (target: UploadTarget, files: Files, runs: number) => readonly string[]
 }
 
+const withHttpx = (): Promise<Python> => pythonWith('httpx')
 const NODE_CLIENT = join(import.meta.dirname, 'node-client.ts')
 const PYTHON_CLIENT = join(import.meta.dirname, 'client.py')
 
@@ -88,8 +89,8 @@ const CLIENTS: Readonly<Record<string, Client>> = {
   'Node https': node('https'),
   'undici fetch, HTTP/2': node('fetch-h2'),
   'undici fetch, HTTP/1.1': node('fetch'),
-  'Python httpx, HTTP/2': python('httpx-h2', pythonWithHttpx),
-  'Python httpx, HTTP/1.1': python('httpx', pythonWithHttpx),
+  'Python httpx, HTTP/2': python('httpx-h2', withHttpx),
+  'Python httpx, HTTP/1.1': python('httpx', withHttpx),
   'Python urllib': python('urllib', plainPython),
   'Go net/http, HTTP/2': go(true),
   'Go net/http, HTTP/1.1': go(false),
