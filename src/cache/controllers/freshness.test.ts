@@ -17,7 +17,7 @@ interface World {
   readonly objects?: readonly string[]
   /** The list is one page of several. */
   readonly continue?: string
-  /** Of all objects. Default: more than a small collection has. */
+  /** How many all objects have. Default: more than a small collection. */
   readonly bytes?: number
 }
 

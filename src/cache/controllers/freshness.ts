@@ -31,7 +31,7 @@ type ReadPages = Pick<ResourcePages, 'charge' | 'page' | 'watch'>
 interface Provable {
   /** '' = nothing is known. */
   readonly version: string
-  /** Of all its objects. */
+  /** How many all its objects have. */
   readonly bytes: number
   reaches(version: string, ms: number): Promise<boolean>
   /** Everything that has happened up to this version is known. */
