@@ -28,7 +28,7 @@ const RECORDINGS = {
 }
 const CLOCK = { now: () => 0, monotonic: () => 0 }
 
-/** A session whose recording keeps nothing. @param kind exec, or portforward */
+/** A session whose recording keeps nothing; each reading has its own, since what is malformed ends it. @param kind exec, or portforward */
 function recorder(protocol: string, kind = 'exec', upgrade = 'websocket'): SessionRecorder {
   const tap = new SessionRecorder({
     // biome-ignore lint/suspicious/noExplicitAny: what it uses of a recording
@@ -85,8 +85,8 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'session over WebSocket, of upstream',
     limit: MIB,
-    prepare: (text) => ({ tap: recorder('v5.channel.k8s.io'), chunk: bytes(text) }),
-    read: ({ tap, chunk }) => tap.toClient(chunk),
+    prepare: bytes,
+    read: (chunk) => recorder('v5.channel.k8s.io').toClient(chunk),
     tokens: OPCODES,
     shapes: {
       'small messages': repeat(STDOUT),
@@ -100,8 +100,8 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'session over WebSocket, of the client',
     limit: MIB,
-    prepare: (text) => ({ tap: recorder('v5.channel.k8s.io'), chunk: bytes(text) }),
-    read: ({ tap, chunk }) => tap.fromClient(chunk),
+    prepare: bytes,
+    read: (chunk) => recorder('v5.channel.k8s.io').fromClient(chunk),
     tokens: OPCODES,
     shapes: {
       'small messages': repeat('\x82\x82\x00\x00\x00\x00\x00a'),
@@ -113,8 +113,8 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'session over WebSocket, in base64',
     limit: MIB,
-    prepare: (text) => ({ tap: recorder('base64.channel.k8s.io'), chunk: bytes(text) }),
-    read: ({ tap, chunk }) => tap.toClient(chunk),
+    prepare: bytes,
+    read: (chunk) => recorder('base64.channel.k8s.io').toClient(chunk),
     tokens: OPCODES,
     shapes: {
       'small messages': repeat('\x81\x051YWI='),
@@ -140,11 +140,8 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'port-forward over SPDY',
     limit: MIB,
-    prepare: (text) => ({
-      tap: recorder('', 'portforward', 'SPDY/3.1'),
-      chunk: Buffer.concat([FORWARDED, bytes(text)]),
-    }),
-    read: ({ tap, chunk }) => tap.fromClient(chunk),
+    prepare: (text) => Buffer.concat([FORWARDED, bytes(text)]),
+    read: (chunk) => recorder('', 'portforward', 'SPDY/3.1').fromClient(chunk),
     tokens: ['\x80\x03\x00\x01', '\x00', '\x00\x00\x00\x03', '\x80\x03\x00\x03\x00\x00\x00\x08', '\x01'],
     shapes: {
       'small frames': repeat('\x00\x00\x00\x03\x00\x00\x00\x01a'),
@@ -156,8 +153,8 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'port-forward in a tunnel over WebSocket',
     limit: MIB,
-    prepare: (text) => ({ tap: recorder('SPDY/3.1+portforward.k8s.io', 'portforward'), chunk: bytes(text) }),
-    read: ({ tap, chunk }) => tap.fromClient(chunk),
+    prepare: bytes,
+    read: (chunk) => recorder('SPDY/3.1+portforward.k8s.io', 'portforward').fromClient(chunk),
     tokens: [...OPCODES, '\x80\x03\x00\x06\x00\x00\x00\x04'],
     shapes: {
       'empty messages': repeat('\x82\x80\x00\x00\x00\x00'),
@@ -168,8 +165,8 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'port-forward in channels over WebSocket',
     limit: MIB,
-    prepare: (text) => ({ tap: recorder('v4.channel.k8s.io', 'portforward'), chunk: bytes(text) }),
-    read: ({ tap, chunk }) => tap.fromClient(chunk),
+    prepare: bytes,
+    read: (chunk) => recorder('v4.channel.k8s.io', 'portforward').fromClient(chunk),
     tokens: [...OPCODES, '\x82\x82\x00\x00\x00\x00'],
     shapes: {
       'connections that take turns': repeat('\x82\x82\x00\x00\x00\x00\x00a\x82\x82\x00\x00\x00\x00\x02a'),
@@ -179,8 +176,8 @@ export const PARSERS: readonly Parser[] = [
     name: 'connections of a port-forward, one after the other',
     limit: 16 * 1024,
     // Header fields are compressed: each byte of the input is a connection.
-    prepare: (text) => ({ tap: recorder('', 'portforward', 'SPDY/3.1'), chunk: connections(text.length) }),
-    read: ({ tap, chunk }) => tap.fromClient(chunk),
+    prepare: (text) => connections(text.length),
+    read: (chunk) => recorder('', 'portforward', 'SPDY/3.1').fromClient(chunk),
     tokens: ['a'],
     shapes: { connections: repeat('a') },
   }),
