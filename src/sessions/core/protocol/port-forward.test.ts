@@ -306,3 +306,20 @@ describe('in channels over WebSocket', () => {
     }
   })
 })
+
+test('an end that a Go server overlooks is malformed: what follows would be served, and not be seen', () => {
+  // It has replied to the stream itself (github.com/moby/spdystream: handleReplyFrame, handleHeaderFrame).
+  const block = fieldBlock([])
+  for (const type of [2, 8]) {
+    const end = controlFrame(type, Buffer.concat([u32(3), block]), FIN)
+    const sent: Sent = [
+      ['client', opened(1, '0')],
+      ['server', Buffer.concat([controlFrame(2, Buffer.concat([u32(3), block])), dataFrame(3, 'ready')])],
+      ['client', Buffer.concat([end, dataFrame(3, 'unseen')])],
+    ]
+    assert.throws(() => read(sent), MalformedSession, `type ${type}`)
+    assert.throws(() => read(sent, 1), MalformedSession, `type ${type}`)
+  }
+  const reply = controlFrame(2, Buffer.concat([u32(3), block]))
+  assert.throws(() => read([['client', Buffer.concat([opened(1, '0'), reply])]]), MalformedSession)
+})

@@ -115,12 +115,20 @@ class SpdyFrames {
     }
     // Fields of a server say nothing that is needed.
     if (!this.#isClient && type !== RST_STREAM) return
+    if (type === SYN_REPLY || (type === HEADERS && this.#isLast)) {
+      // A Go server overlooks an end there, once it has replied itself: what the client sends behind it would be served.
+      throw new MalformedSession('a reply of a client, or further header fields that end a stream')
+    }
     if (this.#left !== (LENGTHS.get(type) ?? this.#left)) throw new MalformedSession('a frame of another length')
     if (type === GOAWAY) this.#streams.isEnding = true
     if (LENGTHS.has(type) && type !== RST_STREAM) return
     if (this.#left > MAX_HEADER_BLOCK) throw new MalformedSession('too many header fields')
     this.#control = Buffer.alloc(this.#left)
     this.#controlBytes = 0
+  }
+
+  get #isLast(): boolean {
+    return ((this.#head[4] ?? 0) & FIN) !== 0
   }
 
   get #isControl(): boolean {
@@ -136,9 +144,8 @@ class SpdyFrames {
 
   #close(): void {
     this.#headBytes = 0
-    const isLast = ((this.#head[4] ?? 0) & FIN) !== 0
     if (!this.#isControl) {
-      if (isLast) this.#streams.finish(this.#head.readUInt32BE(0) & STREAM_ID, this.#isClient)
+      if (this.#isLast) this.#streams.finish(this.#head.readUInt32BE(0) & STREAM_ID, this.#isClient)
       return
     }
     const frame = this.#control
@@ -151,7 +158,7 @@ class SpdyFrames {
     if (type === RST_STREAM) this.#streams.reset(id)
     else if (type !== SETTINGS) {
       this.#streams.read(id, type === SYN_STREAM, frame.subarray(start))
-      if (isLast) this.#streams.finish(id, true)
+      if (this.#isLast) this.#streams.finish(id, true)
     } else if (frame.length !== SETTINGS_HEAD + SETTING_BYTES * frame.readUInt32BE(0)) {
       throw new MalformedSession('a frame of another length')
     }
