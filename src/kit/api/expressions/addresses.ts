@@ -58,8 +58,8 @@ export class Cidr extends TypedValue {
 
   override call(name: string, args: readonly unknown[], cost: Cost): unknown {
     const [other] = args
-    if (args.length === 0) return this.#ask(name)
     cost.spend(NETWORK_STEPS)
+    if (args.length === 0) return this.#ask(name)
     if (name === 'containsIP') {
       const ip = typeof other === 'string' ? ipIn(other, cost) : other
       return ip instanceof Ip ? this.contains(ip) : noOverload(name, this, other)

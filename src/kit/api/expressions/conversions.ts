@@ -14,7 +14,7 @@ export function stringOf(value: unknown): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
   const [digits = '', exponent = '0'] = value.toExponential().split('e')
   const size = Number(exponent)
-  if (size >= PLAIN.from && size < PLAIN.below) return String(value)
+  if (size >= PLAIN.from && size < PLAIN.below) return Object.is(value, -0) ? '-0' : String(value)
   return `${digits}e${size < 0 ? '-' : '+'}${String(Math.abs(size)).padStart(2, '0')}`
 }
 

@@ -53,11 +53,11 @@ class Evaluation {
       case 'id':
         return variableIn(node.args, scope)
       case '.':
-        return this.#select(this.of(node.args[0], scope), node.args[1])
+        return this.#select(this.of(node.args[0], scope), node.args[1], node.args[1])
       case '.?':
         return optionally(this.of(node.args[0], scope), node.args[1])
       case '[]':
-        return this.#select(this.of(node.args[0], scope), this.of(node.args[1], scope))
+        return this.#select(this.of(node.args[0], scope), this.of(node.args[1], scope), literalOf(node.args[1]))
       case '[?]':
         return optionally(this.of(node.args[0], scope), this.of(node.args[1], scope))
       case 'call':
@@ -136,11 +136,14 @@ class Evaluation {
     }
   }
 
-  /** A field of an optional value is optional, too. */
-  #select(value: unknown, key: unknown): unknown {
+  /**
+   * A field of an optional value is optional, too.
+   * @param name of the key in messages, which are logged: nothing of a token, which may be secret or long, or not even have a text
+   */
+  #select(value: unknown, key: unknown, name: string): unknown {
     if (value instanceof Optional) return optionally(value, key)
     const [found] = lookUp(value, key)
-    if (found === undefined) throw new ExpressionFault(`no such key: ${typeof key === 'string' ? key : String(key)}`)
+    if (found === undefined) throw new ExpressionFault(`no such key${name === '' ? '' : `: ${name}`}`)
     return found
   }
 
@@ -179,7 +182,7 @@ class Evaluation {
   }
 
   #comprehend(macro: Macro, over: unknown, name: string, steps: readonly ASTNode[], outer: Scope): unknown {
-    const items = itemsOf(macro, over)
+    const items = itemsOf(macro, over, this.#cost)
     const [first, second] = steps
     if (first === undefined) throw new ExpressionFault(`${macro} needs an expression`)
     const scopes = function* (): Generator<Scope> {
@@ -217,9 +220,18 @@ function isMacro(name: string): name is Macro {
 }
 
 /** The items of a list, the keys of a map. */
-function itemsOf(macro: Macro, over: unknown): readonly unknown[] {
+function itemsOf(macro: Macro, over: unknown, cost: Cost): readonly unknown[] {
   if (Array.isArray(over)) return over
-  return isMap(over) ? Object.keys(over) : noOverload(macro, over)
+  if (!isMap(over)) return noOverload(macro, over)
+  const keys = Object.keys(over)
+  // However few of them are looked at.
+  cost.spend(keys.length)
+  return keys
+}
+
+/** '' = the key is computed. */
+function literalOf(key: ASTNode): string {
+  return key.op === 'value' ? String(key.args) : ''
 }
 
 function variableIn(name: string, scope: Scope): unknown {

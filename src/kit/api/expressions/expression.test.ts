@@ -205,3 +205,43 @@ test('the patterns of an object share what compiling them may cost', () => {
   assert.match(results.at(-1) ?? '', /the patterns of the object are too large: shorten them/)
   assert.match(invalid(`claims.a.matches('${'[a-z]{1000}'.repeat(20)}')`), /too large/)
 })
+
+test('maps that are compared or looked through cost all of their keys, however few are needed; conversions cost more than a step', () => {
+  const claims = {
+    m: Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`k${n}`, n])),
+    empty: Array.from({ length: 4_000 }, () => ({})),
+    l: Array.from({ length: 5_000 }, (_, n) => n),
+    t: '2027-01-02T03:04:05Z',
+    n: '10.0.0.0/8',
+  }
+  const costly = [
+    'claims.empty.exists(x, x == claims.m)',
+    'claims.empty.indexOf(claims.m) >= 0',
+    'claims.l.all(x, claims.m.exists(k, true))',
+    "claims.l.all(x, string(timestamp(claims.t)) != '')",
+    "claims.l.all(x, duration('1h2m3s') != duration('1s'))",
+    "claims.l.all(x, string(x) != '' && string(x) != '')",
+    '[cidr(claims.n)].all(n, claims.l.all(x, n.masked().prefixLength() == 8 && n.masked().ip().family() == 4))',
+  ]
+  for (const text of costly) assert.equal(resultOf(text, claims), 'fault: the expression costs too much', text)
+})
+
+test('a key that a token names is not in the message: it may be secret, long, or without a text', () => {
+  let deep: unknown = 1
+  for (let n = 0; n < 8_000; n++) deep = [deep]
+  const claims = { m: {}, secret: 'hunter2', object: { toString: 1, valueOf: 1 }, deep }
+  for (const key of ['secret', 'object', 'deep']) {
+    assert.equal(resultOf(`claims[claims.${key}]`, claims), 'fault: no such key', key)
+    assert.equal(resultOf(`claims.m[claims.${key}]`, claims), 'fault: no such key', key)
+  }
+  assert.equal(resultOf("claims['a b']", claims), 'fault: no such key: a b')
+})
+
+test('a pattern of a token is not in the message either', () => {
+  const fault = resultOf('claims.a.matches(claims.secret)', { a: '', secret: 'hunter2(' })
+  assert.equal(fault, 'fault: the pattern is not valid: missing closing )')
+})
+
+test('minus zero keeps its sign, as in Go', () => {
+  assert.equal(resultOf('string(claims.n)', { n: -0 }), '-0')
+})

@@ -8,8 +8,13 @@ import { callText } from './texts.ts'
 import { durationOf, timestampOf } from './times.ts'
 import { type Cost, ExpressionFault, isMap, noOverload, Optional, TypedValue } from './values.ts'
 
+/** Those that read or write a text. */
+const CONVERSIONS: ReadonlySet<string> = new Set(['string', 'int', 'double', 'timestamp', 'duration'])
+const CONVERSION_STEPS = 20
+
 export function callFunction(name: string, args: readonly unknown[], cost: Cost): unknown {
   const [value] = args
+  if (CONVERSIONS.has(name)) cost.spend(CONVERSION_STEPS)
   switch (name) {
     case 'size':
       return sizeOf(value, cost)

@@ -1,7 +1,7 @@
 // Patterns of expressions, in RE2's syntax and with its meaning, as Go's regexp has them: matches(), and find() and findAll() of kube-apiserver
 // (k8s.io/apiserver/pkg/cel/library/regex.go). A search takes time linear in the text and in the program of the pattern, whatever they are.
 
-import { RE2JS, RE2JSException } from 're2js'
+import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js'
 import { patternCost } from './pattern-cost.ts'
 import { Cost, ExpressionFault, noOverload } from './values.ts'
 
@@ -19,6 +19,17 @@ export function newPatternCost(): Cost {
 
 export const PATTERN_FUNCTIONS: readonly string[] = ['matches', 'find', 'findAll']
 
+/** Its message repeats a part of the pattern. */
+class InvalidPattern extends ExpressionFault {
+  /** Without the pattern. */
+  readonly what: string
+
+  constructor(error: RE2JSException) {
+    super(error.message)
+    this.what = error instanceof RE2JSSyntaxException ? error.getDescription() : 'it cannot be compiled'
+  }
+}
+
 /** Patterns that were compiled when the expression was parsed. */
 export type Patterns = ReadonlyMap<string, Pattern>
 
@@ -31,7 +42,7 @@ export class Pattern {
     try {
       this.#compiled = RE2JS.compile(text.toWellFormed())
     } catch (error) {
-      if (error instanceof RE2JSException) throw new ExpressionFault(error.message)
+      if (error instanceof RE2JSException) throw new InvalidPattern(error)
       throw error
     }
   }
@@ -63,10 +74,20 @@ const MAX_UNIT = 0xff_ff
 export function callPattern(name: string, args: readonly unknown[], patterns: Patterns, cost: Cost): unknown {
   const [text, by, limit] = args
   if (typeof text !== 'string' || typeof by !== 'string') return noOverload(name, ...args)
-  const pattern = patterns.get(by) ?? new Pattern(by, cost)
+  const pattern = patterns.get(by) ?? computedPattern(by, cost)
   if (name === 'matches') return pattern.find(text, 1, cost).length > 0
   if (name === 'find') return pattern.find(text, 1, cost)[0] ?? ''
   if (limit === undefined) return pattern.find(text, Number.POSITIVE_INFINITY, cost)
   if (typeof limit !== 'bigint') return noOverload(name, ...args)
   return pattern.find(text, limit < 0n ? Number.POSITIVE_INFINITY : Number(limit), cost)
+}
+
+/** Messages are logged: nothing of a pattern is in them that a token may have. */
+function computedPattern(text: string, cost: Cost): Pattern {
+  try {
+    return new Pattern(text, cost)
+  } catch (error) {
+    if (error instanceof InvalidPattern) throw new ExpressionFault(`the pattern is not valid: ${error.what}`)
+    throw error
+  }
 }

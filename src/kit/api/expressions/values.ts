@@ -122,9 +122,9 @@ export function areEqual(a: unknown, b: unknown, cost: Cost, depth = 0): boolean
   }
   if (a instanceof TypedValue) return a.equals(b, cost)
   if (isMap(a) && isMap(b)) {
-    const keys = Object.keys(a)
-    cost.spend(keys.length)
-    if (keys.length !== Object.keys(b).length) return false
+    const [keys, others] = [Object.keys(a), Object.keys(b)]
+    cost.spend(keys.length + others.length)
+    if (keys.length !== others.length) return false
     return keys.every((key) => Object.hasOwn(b, key) && areEqual(a[key], b[key], cost, depth + 1))
   }
   return a === b
@@ -133,7 +133,7 @@ export function areEqual(a: unknown, b: unknown, cost: Cost, depth = 0): boolean
 /** Negative, zero or positive. Texts by their code points. */
 export function orderOf(a: unknown, b: unknown, cost: Cost): number {
   if (typeof a === 'string' && typeof b === 'string') {
-    return Buffer.compare(Buffer.from(cost.text(a)), Buffer.from(cost.text(b)))
+    return Buffer.compare(Buffer.from(cost.points(a)), Buffer.from(cost.points(b)))
   }
   if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
