@@ -184,3 +184,14 @@ for (const [claims, refused] of times) {
     assert.equal(checkAudienceAndTimes(claims, RULES, NOW)?.refused, refused)
   })
 }
+
+test('a name with what is not Unicode is refused: Go reads it in another way', () => {
+  const cut = Buffer.from([0x61, 0xe2, 0x82]).toString()
+  for (const text of ['\ud800', 'a\udc00', cut]) {
+    assert.equal(seen({ sub: text }), 'claims')
+    assert.equal(seen({ sub: 'alice', groups: ['sre', text] }), 'claims')
+    assert.equal(seen({ sub: 'alice', id: text }, { uidClaim: 'id' }), 'claims')
+    assert.equal(seen({ sub: 'alice', jti: text }), 'claims')
+  }
+  assert.equal(seen({ sub: 'ali\ud83d\ude00' }), 'ali\u{1f600} []')
+})

@@ -96,7 +96,9 @@ function credentialId(claims: Claims): UserInfo['extra'] {
   return typeof jti === 'string' && jti !== '' ? { [CREDENTIAL_ID_KEY]: [`JTI=${jti}`] } : {}
 }
 
-function refuseNames({ name, groups }: UserInfo): RefusedClaims | undefined {
+function refuseNames({ name, uid, groups, extra }: UserInfo): RefusedClaims | undefined {
+  const texts = [name, uid, ...groups, ...Object.values(extra).flat()]
+  if (texts.some(hasUnknownCharacters)) return refuse('claims', 'a name has characters that are not Unicode')
   const reserved = RESERVED_PREFIXES.join(' or ')
   if (isReservedName(name)) return refuse('reserved-name', `the user name begins with ${reserved}`)
   if (groups.some(isReservedName)) return refuse('reserved-name', `a group begins with ${reserved}`)
@@ -133,6 +135,11 @@ function groupsOf(claims: Claims, mapping: ClaimMapping | undefined): readonly s
     names.push(`${prefix}${group}`)
   }
   return names
+}
+
+/** What is not UTF-8, and half a surrogate pair: how many characters that makes, Go counts in another way, so that another user would be meant. */
+function hasUnknownCharacters(text: string): boolean {
+  return text.toWellFormed().includes('\ufffd')
 }
 
 function isReservedName(name: string): boolean {
