@@ -203,6 +203,14 @@ test('a session may open streams for as long as it goes on: header fields are un
   }
 })
 
+test('header fields are unpacked to a few times what clients send, so that a frame of a hundred bytes takes no longer than others', async () => {
+  const fields = (length: number): Buffer => fieldBlock([['x', 'a'.repeat(length)]])
+  const blocks = await compressed([fields(3_000), fields(5_000)])
+  const inflate = headerInflater()
+  assert.ok(inflate(blocks[0] ?? Buffer.alloc(0)).equals(fields(3_000)))
+  assert.throws(() => inflate(blocks[1] ?? Buffer.alloc(0)), MalformedSession)
+})
+
 test('a stream of header fields that ends is malformed: what follows would not be unpacked', () => {
   const whole = deflateSync(fieldBlock([['streamtype', 'stdin']]), { dictionary: spdyDictionary() })
   assert.throws(() => headerInflater()(whole), MalformedSession)

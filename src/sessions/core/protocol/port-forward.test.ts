@@ -285,6 +285,29 @@ describe('in channels over WebSocket', () => {
     }
   })
 
+  test('in base64, channels that a Go server writes as two bytes, or that have two numbers, are not read: it would be as others', () => {
+    const ports = (count: number): readonly string[] => {
+      const some = '9'.repeat(count).match(/9{1,20}/g) ?? []
+      return some.map((text) => [...text].join(','))
+    }
+    const readers = (subprotocol: string, count: number): boolean => {
+      const channels = forwardChannels(ports(count), notes().sink)
+      assert.ok(channels)
+      return channelsReader(subprotocol, channels) !== undefined
+    }
+    for (const subprotocol of ['base64.channel.k8s.io', 'v4.base64.channel.k8s.io']) {
+      assert.ok(readers(subprotocol, 40))
+      assert.ok(!readers(subprotocol, 41))
+      assert.ok(!readers(subprotocol, 127))
+    }
+    assert.ok(readers('v4.channel.k8s.io', 127))
+    const last = frame(0x81, Buffer.from('~YWJj'), true)
+    assert.deepEqual(through('base64.channel.k8s.io', ports(40), [['client', last]]), [
+      ['begin', '40:9'],
+      ['>', '40:9', 'abc'],
+    ])
+  })
+
   test('in base64', () => {
     const sent: Sent = [
       ['client', frame(0x81, Buffer.from('0YQ=='), true)],

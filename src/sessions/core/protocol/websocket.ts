@@ -13,6 +13,11 @@ const SUBPROTOCOLS: ReadonlyMap<string, boolean> = new Map([
   ['v4.base64.channel.k8s.io', true],
   ['v5.channel.k8s.io', false],
 ])
+/**
+ * Channels whose number is one character in base64. A Go server writes those behind them as two bytes, and reads characters in front of the digits as
+ * further ones (wsstream: string('0'+num), and channel - '0' of a byte): what passes there would belong to none here, or to another one.
+ */
+const MAX_BASE64_CHANNELS = 80
 /** The subprotocol of kubectl's port-forward: SPDY, and what is inside that. */
 export const TUNNELLED_PORT_FORWARD = 'SPDY/3.1+portforward.k8s.io'
 
@@ -30,7 +35,7 @@ export interface MessageChannels {
  */
 export function channelsReader(subprotocol: string, channels: MessageChannels): SessionReader | undefined {
   const isBase64 = SUBPROTOCOLS.get(subprotocol)
-  if (isBase64 === undefined) return undefined
+  if (isBase64 === undefined || (isBase64 && channels.fromClient.length > MAX_BASE64_CHANNELS)) return undefined
   const client = new WebSocketReader({ isMasked: true, inOneFrame: true }, new Messages(channels.fromClient, isBase64))
   const server = new WebSocketReader({ isMasked: false, inOneFrame: false }, new Messages(channels.toClient, isBase64))
   return { fromClient: (chunk) => client.read(chunk), toClient: (chunk) => server.read(chunk) }
