@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { serverCharge } from '../../kit/core/shares/charge.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
+import { AnswerTooLargeError } from '../../kube/core/answers/call-errors.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { SMALL_BYTES } from '../core/changes/collection.ts'
 import { FreshnessProofs, type ListedObject } from './freshness.ts'
@@ -19,6 +21,8 @@ interface World {
   readonly continue?: string
   /** How many all objects have. Default: more than a small collection. */
   readonly bytes?: number
+  /** They have more values than a page may have. */
+  readonly isTooMuch?: boolean
 }
 
 function scene(world: World) {
@@ -29,6 +33,7 @@ function scene(world: World) {
     page: async ({ limit }) => {
       const version = world.current.shift()
       told.push(`${limit === undefined ? 'list' : 'probe'} ${version}`)
+      if (limit === undefined && world.isTooMuch) throw new AnswerTooLargeError('more than 100000 values')
       const items = ['a', 'b'].map((name) => ({ metadata: { name, namespace: 'n', uid: name, resourceVersion: '5' } }))
       return { metadata: { resourceVersion: String(version), continue: world.continue }, items }
     },
@@ -158,6 +163,36 @@ test('who may wait is not kept waiting for a bookmark of a small collection', as
     assert.equal(await other.prove(), '21')
     assert.deepEqual(other.told, ['list 20', 'watch 10', 'advance 21'])
   }
+})
+
+test('one whose list is more than is parsed at once, though it has few bytes, is proved by a bookmark', async () => {
+  const { prove, told } = scene({
+    version: 10,
+    current: [20, 21, 23],
+    lines: [['BOOKMARK', 23]],
+    bytes: SMALL_BYTES - 1,
+    isTooMuch: true,
+  })
+  assert.equal(await prove(), '23')
+  assert.deepEqual(told, ['list 20', 'probe 21', 'watch 10', 'advance 23'])
+  // It is not asked for what was too much again and again.
+  assert.equal(await prove(), '23')
+  assert.deepEqual(told.slice(4), ['probe 23'])
+})
+
+test('who asks again and again does not cause as many lists', async () => {
+  const { prove, told } = scene({
+    version: 10,
+    current: [20, 21, 22],
+    lines: [],
+    bytes: SMALL_BYTES - 1,
+    objects: ['a', 'b'],
+  })
+  assert.equal(await prove(), '10 is 20')
+  const second = prove()
+  for (let turn = 0; turn < 5; turn++) await setImmediate()
+  assert.deepEqual(await Promise.all([second, prove()]), ['10 is 21', '10 is 21'])
+  assert.deepEqual(told, ['list 20', 'list 21'])
 })
 
 test('one that has other objects, or only some of them, proves nothing', async () => {

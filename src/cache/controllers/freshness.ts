@@ -6,6 +6,7 @@ import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import type { Clock } from '../../kit/api/ports.ts'
 import { OBJECT, PAGE } from '../../kube/core/answers/answer-limits.ts'
+import { AnswerTooLargeError } from '../../kube/core/answers/call-errors.ts'
 import { endOf, itemsOf } from '../../kube/core/answers/paged-list.ts'
 import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
 import { AnswerBytes } from '../../kube/io/answers/thread-answers.ts'
@@ -22,6 +23,11 @@ const MOMENT_MS = 30
 const CONFIRM_AGAIN_MS = 1_000
 /** So many lists of all objects are answered with one of the cluster's. */
 const TOGETHER = 2
+
+/** Lists of all objects may have so many bytes of the cluster and the main thread: those who ask meanwhile get the next one together. */
+const LISTED_BYTES_PER_MS = 4 * 1024
+/** When one is tried again that was more than a page may be. */
+const TOO_LARGE_MS = 60_000
 
 /** A list that names the current version. */
 const SMALLEST = { limit: '1' }
@@ -65,6 +71,9 @@ export class FreshnessProofs {
   readonly #clock: Clock
   #next: Proof | undefined
   #running = false
+  /** When all objects may be listed again, and when that is tried again after it was too much: monotonic. */
+  #listAgainMs = 0
+  #fitsAgainMs = 0
   #confirming = false
 
   constructor(collection: Provable, pages: ReadPages, clock: Clock) {
@@ -99,6 +108,8 @@ export class FreshnessProofs {
   async #run(): Promise<void> {
     this.#running = true
     for (let proof = this.#next; proof !== undefined; proof = this.#next) {
+      const restMs = proof.atOnce ? 0 : this.#listAgainMs - this.#clock.monotonic()
+      if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs))
       this.#next = undefined
       proof.resolve(await this.#prove(proof).catch(() => undefined))
     }
@@ -112,17 +123,31 @@ export class FreshnessProofs {
     if (collection.version === '') return undefined
     const known = collection.version
     const signal = AbortSignal.timeout(PROOF_MS)
-    const isList = atOnce ? wholes >= TOGETHER : collection.bytes < SMALL_BYTES
-    const page = await (isList ? this.#pages.page({}, PAGE, signal) : this.#pages.page(SMALLEST, OBJECT, signal))
+    const all = (atOnce ? wholes >= TOGETHER : collection.bytes < SMALL_BYTES) ? await this.#all(signal) : undefined
+    const page = all ?? (await this.#pages.page(SMALLEST, OBJECT, signal))
     const current = this.#currentOf(page, known)
     if (current === undefined) return undefined
-    const listed = isList && endOf(page).next === '' ? itemsOf(page).map(listedOf) : undefined
+    const listed = all !== undefined && endOf(all).next === '' ? itemsOf(all).map(listedOf) : undefined
     const state = await this.#compare(listed, current, leftMs())
     if (state !== undefined || atOnce) return state
     const { last, upTo } = await this.#watch(known, current, signal)
     if (upTo === '' || !(await collection.reaches(last, leftMs()))) return undefined
     collection.advance(upTo)
     return this.#known()
+  }
+
+  /** @returns undefined = they are more than is parsed at once, though they may have few bytes: many values, or keys */
+  async #all(signal: AbortSignal): Promise<JsonObject | undefined> {
+    if (this.#clock.monotonic() < this.#fitsAgainMs) return undefined
+    try {
+      return await this.#pages.page({}, PAGE, signal)
+    } catch (error) {
+      if (!(error instanceof AnswerTooLargeError)) throw error
+      this.#fitsAgainMs = this.#clock.monotonic() + TOO_LARGE_MS
+      return undefined
+    } finally {
+      this.#listAgainMs = this.#clock.monotonic() + Math.min(this.#collection.bytes, SMALL_BYTES) / LISTED_BYTES_PER_MS
+    }
   }
 
   #known(): CurrentState {

@@ -66,9 +66,11 @@ export async function reachInMember(
   if (version === '') return 'reached'
   if (awaited.kind === 'versions') return (await collection.reaches(version, ms)) ? 'reached' : 'ahead'
   if (collection.isAtLeast(version) && !collection.isGone) return 'reached'
-  // Both at the same time: neither has to wait for the time of the other to be over.
+  // Both at the same time: neither has to wait for the time of the other to be over. A quiet collection that is proved by its objects hears of no version.
+  const reaches = collection.reaches(version, ms)
   const proof = current()
-  if (await collection.reaches(version, ms)) return 'reached'
+  const isThere = (proved: string | undefined): boolean => proved !== undefined && compareSlots(proved, version) >= 0
+  if (await Promise.race([reaches, proof.then((proved) => isThere(proved) || reaches)])) return 'reached'
   const proved = await proof
-  return proved !== undefined && compareSlots(proved, version) < 0 ? 'expired' : 'reached'
+  return proved === undefined || isThere(proved) ? 'reached' : 'expired'
 }
