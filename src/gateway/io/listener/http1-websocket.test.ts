@@ -107,3 +107,15 @@ test('what was written is taken before the close, however long that takes, and t
   assert.deepEqual([close?.opcode, close?.payload.readUInt16BE(0)], [CLOSE, 1000])
   assert.equal(gone(), 0)
 })
+
+test('who takes nothing of what was written before the close is not waited for without end', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { client, webSocket } = opened()
+  webSocket.send(message('waits'))
+  webSocket.end()
+  // That it sends something itself changes nothing.
+  client.push(clientFrame(PING, 'x'))
+  assert.equal(client.destroyed, false)
+  t.mock.timers.tick(60_000)
+  assert.equal(client.destroyed, true)
+})

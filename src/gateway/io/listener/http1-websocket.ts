@@ -14,6 +14,9 @@ const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 /** A longer frame of a client ends it, as in kube-apiserver (golang.org/x/net/websocket, DefaultMaxPayloadBytes); shorter ones are skipped. */
 const MOST_SKIPPED_BYTES = 32 * 1024 * 1024
 
+/** How long a client has to take what was written before the close: it has no place among watches any more. */
+const MOST_CLOSING_MS = 60_000
+
 /** Sec-WebSocket-Accept. */
 export function webSocketAccept(key: string): string {
   return createHash('sha1')
@@ -108,8 +111,14 @@ export class Http1WebSocket {
   #close(status: number): void {
     this.#isOver = true
     // Within a message a close frame would be a part of it.
-    if (this.#sent.isBetweenFrames) closeBehind(this.#socket, closeFrame(status).toString('latin1'))
-    else this.#socket.destroy()
+    const socket = this.#socket
+    if (!this.#sent.isBetweenFrames) {
+      socket.destroy()
+      return
+    }
+    const deadline = setTimeout(() => socket.destroy(), MOST_CLOSING_MS).unref()
+    socket.once('close', () => clearTimeout(deadline))
+    closeBehind(socket, closeFrame(status).toString('latin1'))
   }
 }
 
