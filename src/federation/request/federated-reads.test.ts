@@ -15,6 +15,7 @@ import { FederatedCollection } from '../state/federated-collection.ts'
 import type { FederatedCollections } from '../state/federated-collections.ts'
 import { KnownRights } from '../state/known-rights.ts'
 import { type FederatedReadsDeps, FederatedReadsFilter } from './federated-reads.ts'
+import { MEMBER_MS } from './member-rights.ts'
 import { type Awaited, reachInMember } from './reach-versions.ts'
 
 const NAMES = ['east', 'north', 'west']
@@ -150,9 +151,9 @@ for (const target of [LIST, `${LIST}?limit=1`, `${LIST}?watch=1`, '/api/v1/names
     world.freeze()
     const { decision, answer } = world.read(target)
     await nextTurn()
-    const others = asked.filter((name) => name !== 'north').map((name) => ({ name, ms: 2_000 }))
+    const others = asked.filter((name) => name !== 'north').map((name) => ({ name, ms: MEMBER_MS }))
     assert.deepEqual(world.proofs, others)
-    world.fail(2_000)
+    world.fail(MEMBER_MS)
     assert.equal(await answer, undefined)
     assert.deepEqual(world.proofs, others, 'no time is left to ask north for a proof')
     assert.deepEqual(decision.warnings, ['north could not be proved to be current'])
@@ -167,7 +168,7 @@ test('an object that is not known of a member that could not be proved to be cur
   world.freeze()
   const { answer } = world.read(target)
   await nextTurn()
-  world.fail(2_000)
+  world.fail(MEMBER_MS)
   const refusal = await answer
   assert.equal(refusal?.refused, 'member-unavailable')
   assert.match(refusal.message, /whether pods "none" is there is not known: north could not be proved to be current/)
@@ -180,7 +181,7 @@ test('a slow right leaves the rest of the time for the proof', async () => {
   world.freeze()
   const { decision, answer } = world.read(LIST)
   await nextTurn()
-  world.fail(1_500)
+  world.fail(MEMBER_MS - 500)
   assert.equal(await answer, undefined)
   assert.deepEqual(world.proofs.at(-1), { name: 'north', ms: 500 })
   assert.deepEqual(decision.warnings, [])
@@ -191,7 +192,7 @@ test('a member that has not allowed it before is not read while it is frozen', a
   world.freeze()
   const { answer } = world.read(LIST)
   await nextTurn()
-  world.fail(2_000)
+  world.fail(MEMBER_MS)
   assert.equal((await answer)?.refused, 'member-unavailable')
   assert.ok(world.proofs.every(({ name }) => name !== 'north'))
 })
@@ -228,7 +229,7 @@ test('with merged names, a log is not handed over while a member that may have s
     world.freeze()
     const { decision, answer } = world.read('/api/v1/namespaces/a/pods/web/log')
     await nextTurn()
-    world.fail(2_000)
+    world.fail(MEMBER_MS)
     assert.equal((await answer)?.refused, refused)
     assert.equal(decision.handOver?.member, refused === undefined ? 'east' : undefined)
   }
@@ -241,7 +242,7 @@ test('a watch that goes on asks for versions that are not known here, until the 
   world.freeze()
   const { decision, answer } = world.read(`${LIST}?watch=1&resourceVersion=${AHEAD}`)
   await nextTurn()
-  world.fail(2_000)
+  world.fail(MEMBER_MS)
   assert.equal(await answer, undefined)
   assert.deepEqual(world.proofs, [])
   assert.ok(decision.deliver !== undefined)
