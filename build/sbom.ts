@@ -88,7 +88,7 @@ function packageComponent({ name, version, licence }: BundledPackage, locked: Lo
     version,
     scope: 'required',
     ...(locked.integrity !== undefined && { hashes: [hashOf(locked.integrity)] }),
-    // Of several that apply, or may be chosen: an expression of SPDX.
+    // Several that apply together are an expression of SPDX.
     licenses: [licence.startsWith('(') ? { expression: licence } : { license: { id: licence } }],
     purl: npmRef(name, version),
   }
