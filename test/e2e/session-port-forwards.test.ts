@@ -8,13 +8,13 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { playCommand } from '../../src/sessions/cli/play.ts'
 import { MAX_FORWARD_STREAMS } from '../../src/sessions/core/protocol/port-forward.ts'
 import { http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { type RunningKubectl, SPDY, startKubectl } from '../harness/kubectl/kubectl.ts'
+import { type Played, type PlayOptions, playRecording } from '../harness/sessions/play.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const POD = 'target'
@@ -70,36 +70,8 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-interface Played {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-  readonly bytes: Buffer
-}
-
-interface How {
-  readonly text?: boolean
-  readonly cast?: boolean
-  readonly connection?: string
-  readonly sent?: boolean
-}
-
-async function played(file: string, how: How): Promise<Played> {
-  const print = { out: '', err: '' }
-  const bytes: Uint8Array[] = []
-  const code = await playCommand({
-    ...{ file, keyFile, speed: '1000', idleLimit: '0s', text: false, cast: false, ...how },
-    out: (text) => {
-      print.out += text
-    },
-    outBytes: (piece) => void bytes.push(piece),
-    err: (text) => {
-      print.err += text
-    },
-    terminal: { columns: () => undefined, interrupted: () => new AbortController().signal },
-  })
-  return { code, ...print, bytes: Buffer.concat(bytes) }
-}
+const played = (file: string, how: Omit<PlayOptions, 'keyFile'>): Promise<Played> =>
+  playRecording(file, { keyFile, ...how })
 
 /** The file that is new since the last call. */
 async function recorded(): Promise<string> {

@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
-import { playCommand } from '../../src/sessions/cli/play.ts'
 import { binaries } from '../harness/binaries.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { type KubectlResult, SPDY, startKubectl } from '../harness/kubectl/kubectl.ts'
 import { S3_CREDENTIALS, startS3Server } from '../harness/servers/s3-server.ts'
+import { type Played, type PlayOptions, playRecording } from '../harness/sessions/play.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const POD = 'target'
@@ -65,32 +65,8 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-interface Played {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
-
-async function played(file: string, how: { text?: boolean; cast?: boolean } = { text: true }): Promise<Played> {
-  const print = { out: '', err: '' }
-  const code = await playCommand({
-    file,
-    keyFile,
-    speed: '1000',
-    idleLimit: '0s',
-    text: how.text === true,
-    cast: how.cast === true,
-    out: (text) => {
-      print.out += text
-    },
-    err: (text) => {
-      print.err += text
-    },
-    outBytes: () => undefined,
-    terminal: { columns: () => undefined, interrupted: () => new AbortController().signal },
-  })
-  return { code, ...print }
-}
+const played = (file: string, how: Omit<PlayOptions, 'keyFile'> = { text: true }): Promise<Played> =>
+  playRecording(file, { keyFile, ...how })
 
 /** The file that is new since the last call. */
 async function recorded(suffix = '.session'): Promise<string> {

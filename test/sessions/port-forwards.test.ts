@@ -3,26 +3,17 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, afterEach, beforeEach, describe, test } from 'node:test'
-import type { UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
-import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
-import type { Config } from '../../src/process/config/config.ts'
-import { playCommand } from '../../src/sessions/cli/play.ts'
-import { http1Connect, requestHead } from '../harness/clients/http1-client.ts'
+import { describe, test } from 'node:test'
+import { requestHead } from '../harness/clients/http1-client.ts'
 import { controlFrame, dataFrame } from '../harness/frames/spdy-frames.ts'
-import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
-import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
-import { type Http1Stub, startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
+import { type Played, type PlayOptions, playRecording } from '../harness/sessions/play.ts'
+import { recordingGateway, type SessionClient } from '../harness/sessions/recording-gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
-const alice = clientPair(clientCA, 'alice', ['dev'])
-const folder = mkdtempSync(join(tmpdir(), 'port-forwards-'))
-const keyFile = join(folder, 'sessions.key')
-writeFileSync(keyFile, `${randomBytes(32).toString('base64')}\n`)
+const scene = recordingGateway()
+const { keyFile, start } = scene
 
 type Chunks = readonly (readonly ['client' | 'server', string])[]
 /** What passed the gateway in three sessions, in hex. */
@@ -34,46 +25,13 @@ const SPDY_ANSWER = ['Upgrade: SPDY/3.1', 'X-Stream-Protocol-Version: portforwar
 const OPENED = Buffer.concat([0, 2].map((at) => Buffer.from(PASSED.spdy[at]?.[1] ?? '', 'hex')))
 const [ERRORS, DATA] = [1, 3]
 
-type Sessions = NonNullable<NonNullable<UpstreamClusterSpec['audit']>['sessions']>
-
-let stub: Http1Stub
-let gateway: InProcessGateway | undefined
-let dir = ''
-let auditLogPath = ''
-
-beforeEach(async () => {
-  stub = await startHttp1Stub()
-  const own = mkdtempSync(join(folder, 'one-'))
-  dir = join(own, 'recordings')
-  auditLogPath = join(own, 'audit.log')
-})
-afterEach(async () => {
-  await gateway?.stop()
-  gateway = undefined
-  await stub.stop()
-})
-after(() => rmSync(folder, { recursive: true }))
-
-async function start(sessions: Sessions, settings: Partial<Config> = {}): Promise<void> {
-  const clientConfig = { bearerToken: base64('gateway-token'), caData: base64(stub.caPem) }
-  const spec = { servers: [{ endpoint: stub.url }], clientConfig, audit: { sessions } }
-  gateway = await startInProcess([clusterObject([], { clientCA, spec })], {
-    auditLogPath,
-    sessionRecordingDir: dir,
-    sessionRecordingKeyFile: keyFile,
-    ...settings,
-  })
-}
-
-type Client = Awaited<ReturnType<typeof http1Connect>>
-
 /** @param answer header fields of upstream's 101 */
-async function open(answer: readonly string[] = SPDY_ANSWER, query = ''): Promise<Client> {
-  stub.answerUpgrade = ({ socket }) => {
+async function open(answer: readonly string[] = SPDY_ANSWER, query = ''): Promise<SessionClient> {
+  scene.stub.answerUpgrade = ({ socket }) => {
     const fields = ['Connection: Upgrade', ...answer].map((one) => `${one}\r\n`).join('')
     socket.write(`HTTP/1.1 101 Switching Protocols\r\n${fields}\r\n`)
   }
-  const client = await http1Connect({ port: gateway?.port ?? 0, serverName: 'prod.example.com', cert: alice })
+  const client = await scene.connect()
   const upgrade = answer.find((one) => one.startsWith('Upgrade')) ?? ''
   const target = `/api/v1/namespaces/shop/pods/web-1/portforward${query}`
   client.send(requestHead(`POST ${target}`, ['Host: prod.example.com', 'Connection: Upgrade', upgrade]))
@@ -81,14 +39,14 @@ async function open(answer: readonly string[] = SPDY_ANSWER, query = ''): Promis
   return client
 }
 
-const upstream = (): (typeof stub.upgrades)[number] => {
-  const found = stub.upgrades.at(-1)
+const upstream = (): (typeof scene.stub.upgrades)[number] => {
+  const found = scene.stub.upgrades.at(-1)
   assert.ok(found)
   return found
 }
 
 /** Sends both sides in order. */
-async function replay(client: Client, chunks: Chunks): Promise<void> {
+async function replay(client: SessionClient, chunks: Chunks): Promise<void> {
   const before = client.raw.received().length
   let [up, down] = [0, 0]
   for (const [side, hex] of chunks) {
@@ -107,43 +65,18 @@ async function replay(client: Client, chunks: Chunks): Promise<void> {
 
 async function recording(): Promise<string> {
   return await waitFor('a recording', () => {
-    const name = existsSync(dir) && readdirSync(dir).find((one) => one.endsWith('.session'))
-    return name !== false && name !== undefined && join(dir, name)
+    const name = existsSync(scene.dir) && readdirSync(scene.dir).find((one) => one.endsWith('.session'))
+    return name !== false && name !== undefined && join(scene.dir, name)
   })
 }
 
-interface How {
-  readonly text?: boolean
-  readonly cast?: boolean
-  readonly connection?: string
-  readonly sent?: boolean
-  readonly isTerminal?: boolean
-}
-
-async function played(file: string, how: How): Promise<{ code: number; out: string; err: string; bytes: Buffer }> {
-  const print = { out: '', err: '' }
-  const bytes: Uint8Array[] = []
-  const code = await playCommand({
-    ...{ file, keyFile, speed: '1000', idleLimit: '0s', text: false, cast: false, ...how },
-    out: (text) => {
-      print.out += text
-    },
-    outBytes: (piece) => void bytes.push(piece),
-    err: (text) => {
-      print.err += text
-    },
-    terminal: {
-      columns: () => (how.isTerminal === true ? 80 : undefined),
-      interrupted: () => new AbortController().signal,
-    },
-  })
-  return { code, ...print, bytes: Buffer.concat(bytes) }
-}
+const played = (file: string, how: Omit<PlayOptions, 'keyFile'>): Promise<Played> =>
+  playRecording(file, { keyFile, ...how })
 
 /** What the audit log says at the end of the only session. */
 async function audited(): Promise<Readonly<Record<string, string>>> {
   return await waitFor('the end in the audit log', () => {
-    const lines = readFileSync(auditLogPath, 'utf8').split('\n').slice(0, -1)
+    const lines = readFileSync(scene.auditLogPath, 'utf8').split('\n').slice(0, -1)
     return lines
       .map((line) => JSON.parse(line))
       .find(({ stage, annotations }) => stage === 'ResponseComplete' && annotations['portcullis.io/session-protocol'])
@@ -198,8 +131,8 @@ test('port-forwards are recorded only where that is asked for, and what clients 
   await replay(unrecorded, PASSED.spdy)
   unrecorded.destroy()
   assert.equal((await audited())['portcullis.io/session-recording'], undefined)
-  assert.deepEqual(existsSync(dir) ? readdirSync(dir) : [], [])
-  await gateway?.stop()
+  assert.deepEqual(existsSync(scene.dir) ? readdirSync(scene.dir) : [], [])
+  await scene.stop()
   await start({ portForwards: 'Output' })
   const client = await open()
   await replay(client, PASSED.spdy)
@@ -271,9 +204,9 @@ describe('hostile frames', () => {
     const other = await open(['Upgrade: websocket', 'Sec-WebSocket-Protocol: SPDY/3.1+v9.k8s.io'])
     other.destroy()
     assert.match((await audited())['portcullis.io/session-recording-incomplete'] ?? '', /not one that is recorded/)
-    await gateway?.stop()
+    await scene.stop()
     await start({ portForwards: 'Output', whenFull: 'Block' }, { sessionRecordingDir: '', sessionRecordingKeyFile: '' })
-    const client = await http1Connect({ port: gateway?.port ?? 0, serverName: 'prod.example.com', cert: alice })
+    const client = await scene.connect()
     const target = '/api/v1/namespaces/shop/pods/web-1/portforward'
     client.send(requestHead(`POST ${target}`, ['Host: prod.example.com', 'Connection: Upgrade', 'Upgrade: SPDY/3.1']))
     const { status, body } = await client.response()

@@ -2,64 +2,22 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, afterEach, beforeEach, describe, test } from 'node:test'
-import type { UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
-import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
+import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Config } from '../../src/process/config/config.ts'
-import { playCommand } from '../../src/sessions/cli/play.ts'
-import { http1Connect, requestHead } from '../harness/clients/http1-client.ts'
-import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
-import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { requestHead } from '../harness/clients/http1-client.ts'
 import { type S3Stub, startS3Stub } from '../harness/servers/s3-stub.ts'
-import { type Http1Stub, startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
+import { type Played, type PlayOptions, playRecording } from '../harness/sessions/play.ts'
+import { recordingGateway, type SessionClient } from '../harness/sessions/recording-gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
-const alice = clientPair(clientCA, 'alice', ['dev'])
-const folder = mkdtempSync(join(tmpdir(), 'sessions-'))
-const keyFile = join(folder, 'sessions.key')
-writeFileSync(keyFile, `${randomBytes(32).toString('base64')}\n`)
+const scene = recordingGateway()
+const { keyFile, start } = scene
 const SUCCESS = '{"metadata":{},"status":"Success"}'
-const ALL = { speed: '1000', idleLimit: '0s', cast: false, text: true }
-
-type Sessions = NonNullable<NonNullable<UpstreamClusterSpec['audit']>['sessions']>
-
-let stub: Http1Stub
-let gateway: InProcessGateway | undefined
-let dir = ''
-let auditLogPath = ''
-
-beforeEach(async () => {
-  stub = await startHttp1Stub()
-  const own = mkdtempSync(join(folder, 'one-'))
-  dir = join(own, 'recordings')
-  auditLogPath = join(own, 'audit.log')
-})
-afterEach(async () => {
-  await gateway?.stop()
-  gateway = undefined
-  await stub.stop()
-})
-after(() => rmSync(folder, { recursive: true }))
-
-async function start(sessions: Sessions, settings: Partial<Config> = {}): Promise<void> {
-  const clientConfig = { bearerToken: base64('gateway-token'), caData: base64(stub.caPem) }
-  const spec = { servers: [{ endpoint: stub.url }], clientConfig, audit: { sessions } }
-  gateway = await startInProcess([clusterObject([], { clientCA, spec })], {
-    auditLogPath,
-    sessionRecordingDir: dir,
-    sessionRecordingKeyFile: keyFile,
-    ...settings,
-  })
-}
-
-type Client = Awaited<ReturnType<typeof http1Connect>>
 
 interface Session {
-  readonly client: Client
+  readonly client: SessionClient
   readonly status: number
   readonly message: string
 }
@@ -68,12 +26,12 @@ async function open(
   path = 'pods/web-1/exec?container=c&command=sh',
   fields: readonly string[] = ['Sec-WebSocket-Protocol: v5.channel.k8s.io'],
 ): Promise<Session> {
-  stub.answerUpgrade = ({ socket }) => {
+  scene.stub.answerUpgrade = ({ socket }) => {
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${fields.map((one) => `${one}\r\n`).join('')}\r\n`,
     )
   }
-  const client = await http1Connect({ port: gateway?.port ?? 0, serverName: 'prod.example.com', cert: alice })
+  const client = await scene.connect()
   const secrets = ['Authorization: Basic c2VjcmV0', 'Cookie: secret']
   const target = path.startsWith('/') ? path : `/api/v1/namespaces/shop/${path}`
   client.send(
@@ -101,47 +59,27 @@ function frame(channel: number, text: string | Buffer, isClient = false): Buffer
   ])
 }
 
-const upstream = (): (typeof stub.upgrades)[number] => {
-  const found = stub.upgrades.at(-1)
+const upstream = (): (typeof scene.stub.upgrades)[number] => {
+  const found = scene.stub.upgrades.at(-1)
   assert.ok(found)
   return found
 }
 
 async function files(suffix = '.session', count = 1): Promise<string[]> {
   return await waitFor(`${count} files that end in ${suffix}`, () => {
-    const found = readdirSync(dir).filter((name) => name.endsWith(suffix))
-    return found.length >= count && found.map((name) => join(dir, name))
+    const found = readdirSync(scene.dir).filter((name) => name.endsWith(suffix))
+    return found.length >= count && found.map((name) => join(scene.dir, name))
   })
 }
 
-async function played(
-  file: string,
-  how: Partial<typeof ALL & { keyFile: string; connection: string; sent: boolean }> = {},
-): Promise<{ code: number; out: string; err: string }> {
-  const print = { out: '', err: '' }
-  const code = await playCommand({
-    ...ALL,
-    keyFile,
-    file,
-    out: (text) => {
-      print.out += text
-    },
-    err: (text) => {
-      print.err += text
-    },
-    outBytes: (bytes) => {
-      print.out += Buffer.from(bytes).toString('latin1')
-    },
-    terminal: { columns: () => undefined, interrupted: () => new AbortController().signal },
-    ...how,
-  })
-  return { code, ...print }
+async function played(file: string, how: Partial<PlayOptions> = {}): Promise<Played> {
+  return await playRecording(file, { keyFile, text: true, ...how })
 }
 
 /** What the audit log says of the recording of the only session. */
 async function audited(): Promise<Readonly<Record<string, string>>> {
   return await waitFor('the end in the audit log', () => {
-    const lines = readFileSync(auditLogPath, 'utf8').split('\n').slice(0, -1)
+    const lines = readFileSync(scene.auditLogPath, 'utf8').split('\n').slice(0, -1)
     const end = lines
       .map((line) => JSON.parse(line))
       .find(({ stage, annotations }) => {
@@ -163,7 +101,7 @@ test('a session becomes an asciicast that only the key opens', async () => {
   client.destroy()
   const [file = ''] = await files()
   assert.equal(statSync(file).mode & 0o777, 0o600)
-  assert.equal(statSync(dir).mode & 0o777, 0o700)
+  assert.equal(statSync(scene.dir).mode & 0o777, 0o700)
   for (const text of ['hello', 'alice', 'web-1']) assert.ok(!readFileSync(file).includes(text))
   const { code, out, err } = await played(file)
   assert.equal(code, 0, err)
@@ -199,7 +137,7 @@ test('a session becomes an asciicast that only the key opens', async () => {
   assert.equal(told['portcullis.io/session-outcome'], 'success')
   assert.equal(told['portcullis.io/session-recording'], file.split('/').at(-1))
   assert.equal(told['portcullis.io/session-recording-incomplete'], undefined)
-  const other = join(folder, 'other.key')
+  const other = join(scene.folder, 'other.key')
   writeFileSync(other, `${randomBytes(32).toString('base64')}\n`)
   const wrong = await played(file, { keyFile: other })
   assert.deepEqual([wrong.code, wrong.out], [1, ''])
@@ -283,32 +221,32 @@ describe('what cannot be recorded', () => {
 
   test('a directory that is full', async () => {
     await start({}, { sessionRecordingMaxDirBytes: 10_000 })
-    writeFileSync(join(dir, 'other'), 'x'.repeat(20_000))
-    await gateway?.stop()
+    writeFileSync(join(scene.dir, 'other'), 'x'.repeat(20_000))
+    await scene.stop()
     await start({}, { sessionRecordingMaxDirBytes: 10_000 })
     const { client, status } = await open()
     assert.equal(status, 101)
     client.destroy()
     assert.match((await audited())['portcullis.io/session-recording-incomplete'] ?? '', /is full/)
-    await gateway?.stop()
+    await scene.stop()
     await start({ whenFull: 'Block' }, { sessionRecordingMaxDirBytes: 10_000 })
     const refused = await open()
     assert.equal(refused.status, 403)
     assert.match(refused.message, /must be recorded .* directory of recordings is full/)
-    assert.equal(stub.upgrades.length, 1, 'it was not sent')
+    assert.equal(scene.stub.upgrades.length, 1, 'it was not sent')
   })
 
   test('a directory with less room than the header of the recording needs', async () => {
     const settings = { sessionRecordingMaxDirBytes: 10_000 }
     await start({}, settings)
-    writeFileSync(join(dir, 'other'), 'x'.repeat(7500))
-    await gateway?.stop()
+    writeFileSync(join(scene.dir, 'other'), 'x'.repeat(7500))
+    await scene.stop()
     await start({ whenFull: 'Block' }, settings)
     const refused = await open(`pods/web-1/exec?command=${'x'.repeat(4000)}`)
     assert.equal(refused.status, 403)
     assert.match(refused.message, /must be recorded .* directory of recordings is full/)
     await waitFor('upstream to hear of it', () => upstream().closed())
-    assert.deepEqual(readdirSync(dir), ['other'])
+    assert.deepEqual(readdirSync(scene.dir), ['other'])
   })
 
   test('without a directory, by another protocol, and through the proxy of a node', async () => {
@@ -316,7 +254,7 @@ describe('what cannot be recorded', () => {
     const nowhere = await open()
     assert.equal(nowhere.status, 403)
     assert.match(nowhere.message, /--session-recording-dir/)
-    await gateway?.stop()
+    await scene.stop()
     await start({ whenFull: 'Block' })
     const other = await open(undefined, ['Sec-WebSocket-Protocol: v9.channel.k8s.io'])
     assert.equal(other.status, 403)
@@ -325,7 +263,7 @@ describe('what cannot be recorded', () => {
     const kubelet = await open('/api/v1/nodes/n/proxy/exec/shop/web-1/c?command=sh')
     assert.equal(kubelet.status, 403)
     assert.match(
-      (await gateway?.metrics()) ?? '',
+      await scene.metrics(),
       /portcullis_session_recordings_total\{cluster="prod.example.com",result="refused"\} 2/,
     )
     // Not a terminal.
@@ -336,7 +274,7 @@ describe('what cannot be recorded', () => {
 
   test('a disk that breaks', async () => {
     await start({ whenFull: 'Block' })
-    rmSync(dir, { recursive: true })
+    rmSync(scene.dir, { recursive: true })
     const { client, status } = await open()
     assert.equal(status, 101)
     await waitFor('the session to end', () => client.raw.socket.destroyed)
@@ -381,8 +319,7 @@ test('a gateway that stops ends its recordings', async () => {
   await open()
   upstream().socket.write(frame(1, 'shown'))
   await files('.part')
-  await gateway?.stop()
-  gateway = undefined
+  await scene.stop()
   const [file = ''] = await files()
   const { code, out, err } = await played(file)
   assert.deepEqual([code, out], [0, 'shown\n'])
@@ -395,7 +332,7 @@ describe('with a bucket', () => {
 
   beforeEach(async () => {
     bucket = await startS3Stub()
-    const credentialsFile = join(folder, 'credentials')
+    const credentialsFile = join(scene.folder, 'credentials')
     writeFileSync(credentialsFile, '[default]\naws_access_key_id = ID\naws_secret_access_key = KEY\n')
     settings = {
       sessionRecordingS3Endpoint: `${bucket.url}/`,
@@ -412,7 +349,7 @@ describe('with a bucket', () => {
       found?.[0] ?? '',
       /^\/audit\/\d{4}\/\d\d\/\d\d\/\d{8}T\d{6}Z_prod\.example\.com_[0-9a-f]{3}_[0-9a-f-]{36}\.session$/,
     )
-    const file = join(folder, 'from-bucket.session')
+    const file = join(scene.folder, 'from-bucket.session')
     writeFileSync(file, found?.[1].body ?? '')
     const { code, out } = await played(file)
     assert.equal(code, 0)
@@ -426,7 +363,7 @@ describe('with a bucket', () => {
     await client.raw.until(/shown/)
     client.destroy()
     const name = (await audited())['portcullis.io/session-recording'] ?? ''
-    await waitFor('it to be moved', () => bucket.objects.size === 1 && readdirSync(dir).length === 0)
+    await waitFor('it to be moved', () => bucket.objects.size === 1 && readdirSync(scene.dir).length === 0)
     assert.equal(await fromBucket(name), 'shown\n')
   })
 
@@ -435,9 +372,8 @@ describe('with a bucket', () => {
     await open()
     upstream().socket.write(frame(1, 'to the end'))
     await files('.part')
-    await gateway?.stop()
-    gateway = undefined
-    assert.deepEqual(readdirSync(dir), [])
+    await scene.stop()
+    assert.deepEqual(readdirSync(scene.dir), [])
     const [path = ''] = bucket.objects.keys()
     assert.equal(await fromBucket(path.split('/').at(-1) ?? ''), 'to the end\n')
   })
@@ -454,10 +390,10 @@ describe('with a bucket', () => {
     const refused = await open(`pods/web-1/exec?command=${'x'.repeat(4000)}`)
     assert.equal(refused.status, 403)
     assert.match(refused.message, /directory of recordings is full/)
-    await gateway?.stop()
+    await scene.stop()
     bucket.answer = bucket.store
     await start({ whenFull: 'Block' }, small)
-    await waitFor('it to be moved', () => readdirSync(dir).length === 0)
+    await waitFor('it to be moved', () => readdirSync(scene.dir).length === 0)
     // The directory is looked through from time to time.
     await waitFor('room', async () => {
       const again = await open(`pods/web-1/exec?command=${'x'.repeat(4000)}`)
