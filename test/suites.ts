@@ -98,7 +98,9 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
 
 /** Folders of test/ that `npm run test:subject` runs beside the tests in the subject's own folder. Its README names them. */
 export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  admin: ['admin', 'prometheus'],
   apiserver: ['control'],
+  audit: ['audit'],
   cli: ['replay'],
   // Without storms, a quarter of its time: one file that is run by its name.
   gateway: [
@@ -107,7 +109,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   http2: ['http', 'conformance'],
   grants: ['access'],
   incidents: ['degrade'],
-  insight: ['audit', 'dashboard', 'insight', 'prometheus', 'tap', 'top', 'traces'],
+  insight: ['dashboard', 'tap', 'top', 'traces'],
   kit: ['shares', 'stalls'],
   login: ['login'],
   process: ['chart'],

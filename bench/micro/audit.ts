@@ -2,9 +2,9 @@
 // node bench/micro/audit.ts
 
 import process from 'node:process'
+import type { AuditPolicy, AuditRule } from '../../src/audit/core/policy.ts'
+import { PolicyAudit } from '../../src/audit/io/events/policy-audit.ts'
 import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
-import type { AuditPolicy, AuditRule } from '../../src/insight/core/audit/policy.ts'
-import { PolicyAudit } from '../../src/insight/io/audit/policy-audit.ts'
 
 const ROUNDS = 300_000
 const RUNS = 5

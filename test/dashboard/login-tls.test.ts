@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
+import { reviewedLogin } from '../../src/admin/app/access/objects-login.ts'
+import { accessReviews } from '../../src/admin/app/access/review-access.ts'
+import { AdminPort } from '../../src/admin/app/port/admin-port.ts'
 import { assetRoutes } from '../../src/insight/admin/dashboard/assets.ts'
-import { reviewedLogin } from '../../src/insight/app/access/objects-login.ts'
-import { accessReviews } from '../../src/insight/app/access/review-access.ts'
-import { AdminPort } from '../../src/insight/app/admin/admin-port.ts'
+import { browserLogins } from '../../src/insight/app/dashboard/browser-logins.ts'
 import { SILENT } from '../../src/kit/api/ports.ts'
 import { dashboardFiles } from '../../src/kit/io/program/dashboard-files.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
@@ -53,6 +54,7 @@ before(async () => {
       metrics: { contentType: 'text/plain', text: () => Promise.resolve('') },
       routes: assetRoutes(dashboardFiles),
       login,
+      browserLogins,
       log: SILENT,
       audit: undefined,
     }),

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { inspect } from 'node:util'
 import { type Dispatcher, request } from 'undici'
+import type { AdminState } from '../../src/admin/io/server/routes.ts'
+import { startAdminServer } from '../../src/admin/io/server/server.ts'
 import type { PlainServer } from '../../src/gateway/io/listener/http-plain.ts'
 import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
-import type { AdminState } from '../../src/insight/admin/routes.ts'
-import { startAdminServer } from '../../src/insight/admin/server.ts'
 import type { Check } from '../../src/process/api/check.ts'
 
 let live: Check[] = []

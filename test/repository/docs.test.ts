@@ -69,6 +69,8 @@ const ROOMS = [
   'src/login',
   'src/apiserver',
   'src/apiserver/io/store',
+  'src/admin',
+  'src/audit',
   'src/protection',
   'src/protection/core',
   'src/protection/controllers/ledger',

@@ -66,7 +66,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/core/endpoints/retry-budget': 'whether a request is sent again, not when',
       'gateway/core/limits/spread-retry-after': 'what clients are told',
       'scale-up-guard/core/cluster-state/backoff': "the cluster-autoscaler's own, in a model of it",
-      'insight/io/audit-webhook/audit-webhook': 'the delays of its BatchSender',
+      'audit/io/webhook/audit-webhook': 'the delays of its BatchSender',
       'insight/io/traces/otlp-exporter': 'the delays of its BatchSender',
     },
     unmerged: [

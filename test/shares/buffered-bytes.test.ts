@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { afterEach, test } from 'node:test'
-import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
+import type { SharesAnswer } from '../../src/admin/app/inside/shares.ts'
 import { createCA } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Open, h2Request, type Response } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'

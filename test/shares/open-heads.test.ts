@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
+import type { SharesAnswer } from '../../src/admin/app/inside/shares.ts'
 import { FRAME_MEMORY_BYTES, piecesInUse, SLAB_BYTES } from '../../src/http2/slabs.ts'
-import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
 import type { Charge, HeaderList } from '../../src/kit/api/stream.ts'
 import { type Refusal, refuse } from '../../src/kit/core/refusal/refusal.ts'
 import { addressCharge, userCharge } from '../../src/kit/core/shares/charge.ts'

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { TOKEN_FILE_USER } from '../../src/admin/app/access/admin-access.ts'
+import type { AdminUser } from '../../src/admin/io/server/route.ts'
 import type { PlainRequest } from '../../src/gateway/io/listener/http-plain.ts'
 import { MetricsRecorder } from '../../src/gateway/metrics/recorder.ts'
-import type { AdminUser } from '../../src/insight/admin/route.ts'
-import { TOKEN_FILE_USER } from '../../src/insight/app/access/admin-access.ts'
 import { type TapDeps, tapRoute } from '../../src/insight/app/tap/tap-route.ts'
 import { SILENT } from '../../src/kit/api/ports.ts'
 import { systemClock } from '../../src/kit/io/world/clock.ts'

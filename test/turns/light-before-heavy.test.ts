@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
+import type { SharesAnswer } from '../../src/admin/app/inside/shares.ts'
 import type { RequestRecord } from '../../src/gateway/api/request-record.ts'
-import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
 import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
 import { ThreadTop } from '../../src/program/threads/thread/top.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'

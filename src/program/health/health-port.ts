@@ -1,11 +1,11 @@
 // The health listener (--health-listen) with its certificate and the /metrics token, which are reread when their files change, and access to
 // /metrics.
 
+import type { PostReview } from '../../admin/app/access/review-access.ts'
+import { type MetricsAccess, startHealthServer } from '../../admin/io/server/health-server.ts'
+import type { AdminState, MetricsText } from '../../admin/io/server/routes.ts'
 import type { PlainServer } from '../../gateway/io/listener/http-plain.ts'
 import { tlsPolicy } from '../../gateway/io/listener/tls-policy.ts'
-import { type MetricsAccess, startHealthServer } from '../../insight/admin/health-server.ts'
-import type { AdminState, MetricsText } from '../../insight/admin/routes.ts'
-import type { PostReview } from '../../insight/app/access/review-access.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../kit/core/listen-address.ts'

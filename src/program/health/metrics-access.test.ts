@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AdminRefusal } from '../../insight/admin/route.ts'
-import type { PostReview } from '../../insight/app/access/review-access.ts'
+import type { PostReview } from '../../admin/app/access/review-access.ts'
+import type { AdminRefusal } from '../../admin/io/server/route.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { reviewAccess } from './metrics-access.ts'
 

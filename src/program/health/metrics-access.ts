@@ -1,8 +1,8 @@
 // Access to /metrics on the health listener: clients on this machine, holders of the token from a file, or users allowed to `get /metrics` by the API
 // server that holds the objects.
 
-import type { MetricsAccess } from '../../insight/admin/health-server.ts'
-import { accessReviews, type PostReview, refusal } from '../../insight/app/access/review-access.ts'
+import { accessReviews, type PostReview, refusal } from '../../admin/app/access/review-access.ts'
+import type { MetricsAccess } from '../../admin/io/server/health-server.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { bearerOf, isSameToken } from '../../process/certificates/bearer-token.ts'
 

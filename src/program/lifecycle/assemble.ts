@@ -1,6 +1,10 @@
 // The components of a gateway in start order. They stop in reverse, after the gateway threads have drained.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { advertisedAddress } from '../../admin/app/replicas/known-replicas.ts'
+import { followWebhookKubeconfig } from '../../audit/app/outputs.ts'
+import { followAuditPolicy } from '../../audit/app/policy-file.ts'
+import { WEBHOOK_RESULTS } from '../../audit/io/webhook/audit-webhook.ts'
 import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../gateway/metrics/descriptors.ts'
 import type { ExposeMetrics } from '../../gateway/metrics/exposition.ts'
 import {
@@ -9,10 +13,6 @@ import {
   exposeServers,
   exposeThreads,
 } from '../../gateway/metrics/main-thread-series.ts'
-import { advertisedAddress } from '../../insight/app/admin/known-replicas.ts'
-import { followWebhookKubeconfig } from '../../insight/app/audit/outputs.ts'
-import { followAuditPolicy } from '../../insight/app/audit/policy-file.ts'
-import { WEBHOOK_RESULTS } from '../../insight/io/audit-webhook/audit-webhook.ts'
 import { exposeCertificateEnds, warnOfExpiry } from '../../process/certificates/own-certificates.ts'
 import { type Component, Components, Started } from '../../process/components/component.ts'
 import { reportStalls } from '../../process/stalls/report-stalls.ts'

@@ -1,9 +1,9 @@
 // Builds the parts of a gateway from its settings. From here on files in the data directory are written.
 
+import { openAuditOutputs } from '../../audit/app/outputs.ts'
+import { readAuditPolicyFile } from '../../audit/app/policy-file.ts'
 import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../gateway/metrics/descriptors.ts'
 import { createProcessMetrics } from '../../gateway/metrics/process-metrics.ts'
-import { openAuditOutputs } from '../../insight/app/audit/outputs.ts'
-import { readAuditPolicyFile } from '../../insight/app/audit/policy-file.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { FileLock } from '../../kit/io/locks/file-lock.ts'
 import { openLineWriter } from '../../kit/io/logs/line-writer.ts'

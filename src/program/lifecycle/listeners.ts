@@ -1,13 +1,15 @@
 // The admin and health listeners, which open first and close last, with what they show of the process; and the gateway threads' ports, which open
 // last.
 
-import { AdminPort, adminFiles } from '../../insight/app/admin/admin-port.ts'
-import { KnownReplicas } from '../../insight/app/admin/known-replicas.ts'
-import { KnownSecrets, type Redaction } from '../../insight/app/admin/known-secrets.ts'
-import { LogLevels } from '../../insight/app/admin/log-levels.ts'
-import { Profiles } from '../../insight/app/admin/profiles.ts'
+import { KnownSecrets, type Redaction } from '../../admin/app/inside/known-secrets.ts'
+import { LogLevels, logLevelRoutes } from '../../admin/app/inside/log-levels.ts'
+import { Profiles, profileRoutes } from '../../admin/app/inside/profiles.ts'
+import { sharesRoute } from '../../admin/app/inside/shares.ts'
+import { supportBundleRoute } from '../../admin/app/inside/support-bundle.ts'
+import { AdminPort, adminFiles } from '../../admin/app/port/admin-port.ts'
+import { KnownReplicas } from '../../admin/app/replicas/known-replicas.ts'
 import { insightRoutes } from '../../insight/app/admin/routes.ts'
-import { supportBundleRoute } from '../../insight/app/admin/support-bundle.ts'
+import { browserLogins } from '../../insight/app/dashboard/browser-logins.ts'
 import { Dashboard } from '../../insight/app/dashboard/dashboard.ts'
 import type { LeveledLogger } from '../../kit/io/logs/log.ts'
 import { VERSION } from '../../kit/io/program/build.ts'
@@ -51,7 +53,10 @@ export function createListeners(parts: GatewayParts, components: Components, des
   const redaction = (): Redaction => secrets.redaction([files.token])
   const { platform, arch } = process
   const routes = [
-    ...insightRoutes({ ...parts, recorder: parts.metrics.recorder, audit, replicas, logLevels, profiles }),
+    ...insightRoutes({ ...parts, recorder: parts.metrics.recorder, audit, replicas }),
+    sharesRoute(pool),
+    ...logLevelRoutes(logLevels, replicas),
+    ...profileRoutes(profiles),
     supportBundleRoute({
       config,
       version: { version: VERSION, node: process.version, platform, arch },
@@ -72,6 +77,7 @@ export function createListeners(parts: GatewayParts, components: Components, des
         ...open,
         files,
         login: plane.adminLogin,
+        browserLogins,
         failures: parts.failures,
         audit: audit && ((line) => audit.write(line)),
         routes,

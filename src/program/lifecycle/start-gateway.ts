@@ -1,11 +1,11 @@
 // Starts a gateway from its settings, once everything that can be wrong with them has been checked.
 
+import { adminFiles } from '../../admin/app/port/admin-port.ts'
 import { lockStore } from '../../apiserver/io/store/lock.ts'
+import { readAuditPolicyFile } from '../../audit/app/policy-file.ts'
+import { WebhookKubeconfig } from '../../audit/io/webhook/webhook-kubeconfig.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { readRedisCredentials } from '../../gateway/io/redis/credentials.ts'
-import { adminFiles } from '../../insight/app/admin/admin-port.ts'
-import { readAuditPolicyFile } from '../../insight/app/audit/policy-file.ts'
-import { WebhookKubeconfig } from '../../insight/io/audit-webhook/webhook-kubeconfig.ts'
 import { readOtlpFiles } from '../../insight/io/traces/otlp-files.ts'
 import { type Logger, SILENT } from '../../kit/api/ports.ts'
 import type { FileLock } from '../../kit/io/locks/file-lock.ts'

@@ -1,6 +1,8 @@
 // Objects in the embedded API server, in this process.
 
 import { randomUUID } from 'node:crypto'
+import type { AdminLogin } from '../../admin/app/access/admin-access.ts'
+import { embeddedLogin } from '../../admin/app/access/objects-login.ts'
 import { createAuthenticationWait, createAuthenticator } from '../../apiserver/access/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../../apiserver/access/authorize.ts'
 import { shownTo } from '../../apiserver/access/redaction.ts'
@@ -18,8 +20,6 @@ import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import type { SecretAtWrite } from '../../gateway/io/secrets/references-at-write.ts'
 import { createObjectsSource } from '../../gateway/io/sources/objects/objects-source.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
-import type { AdminLogin } from '../../insight/app/access/admin-access.ts'
-import { embeddedLogin } from '../../insight/app/access/objects-login.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { FileLock } from '../../kit/io/locks/file-lock.ts'

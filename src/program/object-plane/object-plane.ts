@@ -1,11 +1,11 @@
 // Storage of the objects: the embedded API server, a cluster, or files, behind one interface.
 
+import type { AdminLogin } from '../../admin/app/access/admin-access.ts'
+import type { PostReview } from '../../admin/app/access/review-access.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { CountLimited } from '../../apiserver/http/port-memory.ts'
 import type { ResourceSource, SourceChange } from '../../gateway/api/resource-source.ts'
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
-import type { AdminLogin } from '../../insight/app/access/admin-access.ts'
-import type { PostReview } from '../../insight/app/access/review-access.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { KubeAccess } from '../../kube/io/config-access.ts'
 import type { FailureCounts } from '../../process/api/failure-counts.ts'

@@ -3,11 +3,11 @@
 
 import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
+import type { AuditPolicy } from '../../audit/core/policy.ts'
 import type { ListSize } from '../../gateway/api/list-request.ts'
 import type { ServingPair } from '../../gateway/io/listener/tls-contexts.ts'
 import type { ClusterHandle } from '../../gateway/state/clusters.ts'
 import type { ThreadPlace } from '../../gateway/state/thread-place.ts'
-import type { AuditPolicy } from '../../insight/core/audit/policy.ts'
 import type { ListenAddress } from '../../kit/core/listen-address.ts'
 import type { TopicMessage } from '../../kit/core/topics/topics.ts'
 import type { Config } from '../../process/config/config.ts'

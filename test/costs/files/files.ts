@@ -1,9 +1,9 @@
 // Files that operators and their tools write: a mistake in one must not hold up what serves.
 
+import { readAuditPolicy } from '../../../src/audit/core/policy.ts'
+import { AuditRules } from '../../../src/audit/core/rules.ts'
 import { readSecret } from '../../../src/gateway/io/secrets/secret-references.ts'
 import { FileParser } from '../../../src/gateway/io/sources/files/parse.ts'
-import { readAuditPolicy } from '../../../src/insight/core/audit/policy.ts'
-import { AuditRules } from '../../../src/insight/core/audit/rules.ts'
 import { FieldErrors } from '../../../src/kit/api/validation/field-errors.ts'
 import { currentUserIn } from '../../../src/kube/io/current-user.ts'
 import { nodePemChecks } from '../../../src/pki/io/pem-checks.ts'

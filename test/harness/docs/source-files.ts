@@ -16,6 +16,8 @@ export const SUBJECTS: readonly string[] = [
   'cli',
   'login',
   'apiserver',
+  'admin',
+  'audit',
   'protection',
   'scaling',
   'scale-up-guard',

@@ -1,12 +1,12 @@
 // Read-only JSON for the dashboard.
 
+import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../../../admin/io/server/route.ts'
 import type { ExplainInput, ExplainOutput } from '../../../gateway/core/explain/explain-request.ts'
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import type { ClusterPage } from '../../api/cluster-page.ts'
 import type { Overview } from '../../api/overview.ts'
 import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/parts.ts'
 import { readTileChoice, type TileChoice } from '../../core/dashboard/choose-tiles.ts'
-import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../route.ts'
 import { withTag } from './assets.ts'
 
 interface DashboardSource {

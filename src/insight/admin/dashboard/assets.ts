@@ -1,9 +1,9 @@
 // The dashboard's files. Their names contain a content hash, so that browsers cache them indefinitely; the page that names them is revalidated each
 // time, which costs nothing if unchanged.
 
+import { type AdminRoute, PLAIN_TEXT } from '../../../admin/io/server/route.ts'
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { contentHash } from '../../../gateway/io/sources/files/content-hash.ts'
-import { type AdminRoute, PLAIN_TEXT } from '../route.ts'
 
 /** Keyed by name. Rejects if they cannot be built; the next call tries again. */
 export type DashboardFiles = () => Promise<ReadonlyMap<string, Uint8Array>>

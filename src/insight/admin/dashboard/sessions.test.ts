@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type AdminAccess, type AdminRoute, type BrowserLogins, NO_USER } from '../../../admin/io/server/route.ts'
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
-import { type AdminAccess, type AdminRoute, NO_USER } from '../route.ts'
-import { loginSessions, type Sessions } from './sessions.ts'
+import { loginSessions } from './sessions.ts'
 
-interface Made extends Sessions {
+interface Made extends BrowserLogins {
   /** Failed attempts. */
   readonly failed: string[]
   login(token: string): Promise<PlainResponse>

@@ -1,8 +1,15 @@
 // Login with a bearer token, once per browser: the server keeps the token, and the browser gets a random number for it, in a cookie that scripts
 // cannot read and other sites cannot send. Each request has the token reviewed again, as if it carried it.
 
+import {
+  type AdminAccess,
+  type AdminRoute,
+  type AdminUser,
+  type BrowserLogins,
+  jsonResponse,
+  PLAIN_TEXT,
+} from '../../../admin/io/server/route.ts'
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
-import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, PLAIN_TEXT } from '../route.ts'
 import type { DashboardFiles } from './assets.ts'
 
 interface SessionDeps {
@@ -22,13 +29,6 @@ export interface LoginAttempts {
   /** Seconds to wait; 0 = go ahead, then report the result to `ended`. A pending attempt counts as failed. */
   begin(address: string): Promise<number>
   ended(address: string, failed: boolean): Promise<void>
-}
-
-export interface Sessions {
-  /** Replaces a session's cookie by its token. A request for the page with neither gets the login form. */
-  readonly access: AdminAccess
-  /** /login and /logout, and the current user. */
-  readonly routes: readonly AdminRoute[]
 }
 
 interface Session {
@@ -51,7 +51,11 @@ const HTML = 'text/html; charset=utf-8'
 const COOKIE = 'portcullis-session'
 const SESSION_ID = /^[A-Za-z0-9_-]{43}$/
 
-export function loginSessions(deps: SessionDeps): Sessions {
+/**
+ * Its access replaces a session's cookie by its token. A request for the page with neither gets the login form. Its routes are /login and /logout,
+ * and the current user.
+ */
+export function loginSessions(deps: SessionDeps): BrowserLogins {
   const sessions = new SessionTable(deps)
   const access: AdminAccess = async (request, route) => {
     const token = request.authorization === '' ? sessions.tokenOf(request) : undefined

@@ -1,13 +1,13 @@
-// Admin listener routes besides health, metrics and configuration: activity and internals of this process. One line per group of routes.
+// Admin listener routes that show activity. One line per group of routes.
 
+import { mergedRoute, type Replicas } from '../../../admin/app/replicas/replicas.ts'
+import { type AdminRoute, PLAIN_TEXT } from '../../../admin/io/server/route.ts'
 import type { ReadCacheInForce } from '../../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
-import { type ShareReport, sumOfShares } from '../../../kit/core/shares/shares-report.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { Config } from '../../../process/config/config.ts'
-import { type AdminRoute, jsonResponse, PLAIN_TEXT } from '../../admin/route.ts'
 import {
   isSessionAnswer,
   MAX_SESSIONS,
@@ -22,9 +22,6 @@ import { isTopAnswer } from '../../core/top/top-lines.ts'
 import { chosenNames, clusterNames } from '../chosen-names.ts'
 import { tapRoute } from '../tap/tap-route.ts'
 import type { InsightThreads } from '../threads/insight-threads.ts'
-import { type LogLevels, logLevelRoutes } from './log-levels.ts'
-import { type Profiles, profileRoutes } from './profiles.ts'
-import { mergedRoute, type Replicas } from './replicas.ts'
 import type { TopCounts } from './top-counts.ts'
 
 interface InsightDeps {
@@ -42,45 +39,17 @@ interface InsightDeps {
   readonly log: Logger
   /** Audit log lines; undefined = disabled. */
   readonly audit: LineWriter | undefined
-  readonly logLevels: LogLevels
-  readonly profiles: Profiles
   /** Counts of the main thread. */
   readonly recorder: MetricsRecorder
 }
 
 export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
-  const { config, pool, clusters, clock, log, audit, recorder, replicas, logLevels, profiles } = deps
+  const { config, pool, clusters, clock, log, audit, recorder, replicas } = deps
   return [
     topRoute(deps),
-    sharesRoute(pool),
     sessionsRoute(deps),
-    ...logLevelRoutes(logLevels, replicas),
-    ...profileRoutes(profiles),
     tapRoute({ replica: config.replicaName, replicas, pool, clusters, clock, log, audit, metrics: recorder }),
   ]
-}
-
-// `/api/v1/shares`: the largest holders of shared resources, over all threads of this replica.
-
-/** The response. */
-export interface SharesAnswer {
-  readonly limits: readonly ShareReport[]
-}
-
-/** Holders named per resource. */
-const NAMED = 5
-
-function sharesRoute(pool: InsightThreads): AdminRoute {
-  return {
-    path: '/api/v1/shares',
-    method: 'GET',
-    access: 'view',
-    async answer() {
-      const threads = await pool.askThreads('shares', undefined)
-      const reports = threads.map(({ answer }) => answer)
-      return jsonResponse({ limits: sumOfShares(reports, NAMED) } satisfies SharesAnswer)
-    },
-  }
 }
 
 // `/api/v1/sessions`: users seen lately, at this replica or at all.

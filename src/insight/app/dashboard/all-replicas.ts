@@ -1,5 +1,6 @@
 // Merges the knowledge of all replicas: each sends its part. However many viewers there are, the overview is requested once in two seconds.
 
+import { askOthers, type Gathered, type Replicas } from '../../../admin/app/replicas/replicas.ts'
 import { DURATION_BOUNDS } from '../../../gateway/metrics/cluster-totals.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { ClusterPage } from '../../api/cluster-page.ts'
@@ -8,7 +9,6 @@ import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMA
 import type { TileChoice } from '../../core/dashboard/choose-tiles.ts'
 import { mergeClusterPages } from '../../core/dashboard/merge/merge-cluster.ts'
 import { mergeOverviews } from '../../core/dashboard/merge/merge-overview.ts'
-import { askOthers, type Gathered, type Replicas } from '../admin/replicas.ts'
 
 export interface ThisReplica {
   readonly replica: string

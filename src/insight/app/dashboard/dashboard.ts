@@ -1,5 +1,7 @@
 // Dashboard data of this process, collected whether or not it is viewed: samples every ten seconds, changes every two.
 
+import type { Replicas } from '../../../admin/app/replicas/replicas.ts'
+import type { AdminRoute } from '../../../admin/io/server/route.ts'
 import type { PodProtectionInForce } from '../../../gateway/api/pod-protection-in-force.ts'
 import type { ResolvedCluster, SourceError } from '../../../gateway/api/resource-source.ts'
 import type {
@@ -21,11 +23,9 @@ import type { OwnCertificate } from '../../../process/certificates/own-certifica
 import type { Config } from '../../../process/config/config.ts'
 import { dashboardRoutes } from '../../admin/dashboard/answers.ts'
 import { assetRoutes } from '../../admin/dashboard/assets.ts'
-import type { AdminRoute } from '../../admin/route.ts'
 import type { CachedRow, ProtectionPane } from '../../api/cluster-page.ts'
 import { type Change, STEP_SECONDS } from '../../api/overview.ts'
 import { ChangeLog, clip } from '../../core/dashboard/change-log.ts'
-import type { Replicas } from '../admin/replicas.ts'
 import { AllReplicas, type ThisReplica } from './all-replicas.ts'
 import { type ClusterPageDeps, clusterPart } from './cluster-page.ts'
 import { overviewPart } from './overview.ts'

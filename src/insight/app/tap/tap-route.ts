@@ -1,14 +1,14 @@
 // GET /api/v1/tap: limits on concurrent taps, and a record of each. What a tap shows includes user names, so it is audited like a read.
 
 import { randomUUID } from 'node:crypto'
+import { type AdminRoute, type AdminUser, PLAIN_TEXT } from '../../../admin/io/server/route.ts'
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
-import { type AdminRoute, type AdminUser, PLAIN_TEXT } from '../../admin/route.ts'
 import { clustersWith, readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
-import { tapAuditLine } from '../../io/audit/tap-event.ts'
+import { tapAuditLine } from '../../io/tap/tap-audit.ts'
 import { type ClustersHere, chosenNames } from '../chosen-names.ts'
 import type { InsightThreads } from '../threads/insight-threads.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'

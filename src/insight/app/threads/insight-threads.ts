@@ -2,24 +2,15 @@
 // beside these.
 
 import type { IdentitySeen } from '../../../gateway/api/identity-seen.ts'
-import type { ShareReport } from '../../../kit/core/shares/shares-report.ts'
 import type { TapQuestion, TapThreadEvent } from '../../core/tap/tap-messages.ts'
 import type { TrafficSketch } from '../../core/top/traffic.ts'
-import type { ProfileKind } from '../../io/profile/profile.ts'
 
 /** Argument and answer of each call: plain data that can be cloned. */
 export interface InsightCalls {
   /** The thread's counts since the last call; undefined = it counts nothing. */
   readonly top: { readonly argument: undefined; readonly answer: TrafficSketch | undefined }
-  /** The largest holders of shared resources. */
-  readonly shares: { readonly argument: undefined; readonly answer: readonly ShareReport[] }
   /** The users that the thread has seen lately. The argument is the name of one; '' = all. */
   readonly sessions: { readonly argument: string; readonly answer: readonly IdentitySeen[] }
-  /** JSON of a profile of the thread, taken over this many seconds. */
-  readonly profile: {
-    readonly argument: { readonly kind: ProfileKind; readonly seconds: number }
-    readonly answer: string
-  }
 }
 
 /** Question and event of each stream. */

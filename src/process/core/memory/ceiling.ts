@@ -127,7 +127,7 @@ export interface MemoryBounds {
   readonly unreadBytes: number
   /** insight/core/top/traffic.ts: names in each of seven dimensions, in two tables. */
   readonly topNames: number
-  /** insight/core/audit/recorded-body.ts */
+  /** audit/core/recorded-body.ts */
   readonly auditBodyBytes: number
   /** program/threads/thread/outbox.ts, characters. */
   readonly outboxCharacters: number
@@ -139,7 +139,7 @@ export interface MemoryBounds {
   /** insight/app/tap/tap-route.ts */
   readonly taps: number
   readonly tapEvents: number
-  /** insight/io/audit-webhook/audit-webhook.ts, characters. */
+  /** audit/io/webhook/audit-webhook.ts, characters. */
   readonly auditWebhookCharacters: number
   /** protection/webhooks/webhook.ts and webhook.ts: the larger one. */
   readonly webhookBytes: number

@@ -1,6 +1,7 @@
 // The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that die, collects their counts, and stops
 // them. Nothing here blocks, and no request waits for it.
 
+import type { AuditPolicy } from '../../../audit/core/policy.ts'
 import type { ListSize } from '../../../gateway/api/list-request.ts'
 import type { ThreadLoad } from '../../../gateway/core/balance/thread-load.ts'
 import { restartDelayMs } from '../../../gateway/core/endpoints/restart-delay.ts'
@@ -11,7 +12,6 @@ import type { GatewayMetrics } from '../../../gateway/metrics/metrics.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
 import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
 import { KnownTokens } from '../../../gateway/state/known-tokens.ts'
-import type { AuditPolicy } from '../../../insight/core/audit/policy.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../../kit/core/listen-address.ts'

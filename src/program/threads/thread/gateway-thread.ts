@@ -2,6 +2,8 @@
 // It follows the main thread's messages; only deletions of protected pods and checked scale-downs wait for one.
 
 import type { Socket } from 'node:net'
+import { profileThread } from '../../../admin/io/profile.ts'
+import { PolicyAudit } from '../../../audit/io/events/policy-audit.ts'
 import { ThreadGrants } from '../../../gateway/controllers/follow-grants.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../../gateway/controllers/follow-snapshots.ts'
 import { GRANTS_IN_FORCE } from '../../../gateway/core/identity/access-grants.ts'
@@ -23,8 +25,6 @@ import { clusterLabels, MetricsRecorder } from '../../../gateway/metrics/recorde
 import type { Filters } from '../../../gateway/request/exchange/decision.ts'
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
-import { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
-import { profileThread } from '../../../insight/io/profile/profile.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ListenAddress } from '../../../kit/core/listen-address.ts'
 import { ThreadQuestions } from '../../../kit/core/topics/questions.ts'

@@ -1,13 +1,13 @@
 // Observers of a gateway thread's requests: metrics, logs, and whatever else is enabled. Disabled ones are not in the list, and cost a request
 // nothing.
 
+import { createAuditLog } from '../../../audit/io/events/audit-log.ts'
+import type { PolicyAudit } from '../../../audit/io/events/policy-audit.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { createAccessLog } from '../../../gateway/io/logs/access-log.ts'
 import { DISRUPTION_UNCHECKED, LIMITED, RETRIES } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { GatewayEvents } from '../../../gateway/request/exchange/gateway.ts'
-import { createAuditLog } from '../../../insight/io/audit/audit-log.ts'
-import type { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
 import type { ThreadData } from '../messages.ts'
 import type { ThreadOutbox } from './outbox.ts'
 
