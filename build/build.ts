@@ -26,7 +26,7 @@ async function buildInto(out: string): Promise<void> {
   })
   cpSync(join(ROOT, 'config'), join(out, 'config'), { recursive: true })
   const dashboard = await writeDashboard(join(out, 'dashboard'))
-  const packages = bundledPackages([metafile, dashboard], ROOT)
+  const packages = bundledPackages(dashboard === undefined ? [metafile] : [metafile, dashboard], ROOT)
   writeFileSync(join(out, 'THIRD_PARTY_LICENSES'), licencesText(packages))
   writeFileSync(join(out, 'sbom.cdx.json'), sbomText(packages, built, ROOT))
   process.stdout.write(`${relative(process.cwd(), out) || '.'}: ${packages.length} packages bundled\n`)

@@ -2,7 +2,7 @@
 // dist/dashboard/; a gateway that runs from its sources runs this file, and reads the same as JSON from its output.
 
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { build, type Metafile } from 'esbuild'
@@ -73,8 +73,9 @@ export async function dashboardFiles(): Promise<DashboardFiles> {
   return { files, maps, metafile }
 }
 
-/** @returns what is in them */
-export async function writeDashboard(out: string): Promise<Metafile> {
+/** @returns what is in them; undefined = there is no dashboard, as its subject is left out */
+export async function writeDashboard(out: string): Promise<Metafile | undefined> {
+  if (!existsSync(SOURCE)) return undefined
   const { files, maps, metafile } = await dashboardFiles()
   mkdirSync(out, { recursive: true })
   for (const [name, text] of [...files, ...maps]) writeFileSync(join(out, name), text)

@@ -109,7 +109,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   http2: ['http', 'conformance'],
   grants: ['access'],
   incidents: ['degrade'],
-  insight: ['dashboard', 'tap', 'top', 'traces'],
+  insight: ['dashboard', 'tap', 'top'],
   kit: ['shares', 'stalls'],
   login: ['login'],
   process: ['chart'],
@@ -120,6 +120,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   cache: ['cache'],
   federation: ['federation'],
   sessions: ['sessions'],
+  traces: ['traces'],
 }
 
 /** The tests of a subject that need no real cluster. @param name of a folder in src/ */

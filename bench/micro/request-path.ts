@@ -35,7 +35,7 @@ import { systemClock } from '../../src/kit/io/world/clock.ts'
 import { fastUuid } from '../../src/kit/io/world/uuid.ts'
 import { tuneForRequests } from '../../src/kit/io/world/v8-flags.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
-import { loadFilters } from '../../src/program/subjects/load.ts'
+import { loadThreadSubjects } from '../../src/program/subjects/load.ts'
 import { createFilters } from '../../src/program/threads/thread/filters.ts'
 
 const HOST = 'bench.example.com'
@@ -251,7 +251,7 @@ function answerAll(): void {
 /** Microseconds of CPU for one request: the best round, the one that was disturbed least. */
 async function measure(name: string, gw: Gateway, peer: Peer, head: HeaderList, requests: number): Promise<number> {
   const thread = { metrics: createMetrics().recorder, ...MAIN_THREAD }
-  const filters = createFilters((await loadFilters()).map((create) => create(thread)))
+  const filters = createFilters((await loadThreadSubjects()).filters.map((create) => create(thread)))
   const handler = createRequestHandler(gw, filters)
   await run(handler, peer, head, requests)
   let best = Number.POSITIVE_INFINITY

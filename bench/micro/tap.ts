@@ -3,8 +3,8 @@
 
 import process from 'node:process'
 import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
+import { ThreadTaps } from '../../src/insight/app/tap/thread-taps.ts'
 import { EVERYTHING, type TapFilter } from '../../src/insight/core/tap/tap-filter.ts'
-import { ThreadTaps } from '../../src/program/threads/thread/taps.ts'
 
 const ROUNDS = 500_000
 const record: RequestRecord = {

@@ -8,11 +8,11 @@ import { constants, gzip } from 'node:zlib'
 import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
 import type { RequestTrace, Tracer } from '../../src/gateway/api/request-trace.ts'
 import { MetricsRecorder } from '../../src/gateway/metrics/recorder.ts'
-import type { WrittenSpans } from '../../src/insight/core/traces/otlp.ts'
-import { envelope } from '../../src/insight/core/traces/otlp-json.ts'
-import { documentOf } from '../../src/insight/io/traces/otlp-exporter.ts'
 import { loadConfig } from '../../src/process/config/config.ts'
-import { ThreadTraces } from '../../src/program/threads/thread/traces.ts'
+import { ThreadTraces } from '../../src/traces/app/thread-traces.ts'
+import type { WrittenSpans } from '../../src/traces/core/otlp.ts'
+import { envelope } from '../../src/traces/core/otlp-json.ts'
+import { documentOf } from '../../src/traces/io/otlp-exporter.ts'
 
 const RUNS = 5
 const REQUESTS = 400_000

@@ -13,6 +13,7 @@ export const GRANTS = {
     { role: ACCESS_REQUESTER, given: ({ accessRequesters }: Config) => accessRequesters },
     { role: ACCESS_APPROVER, given: ({ accessApprovers }: Config) => accessApprovers },
   ],
+  settings: ['access'] as const,
   metrics: GRANT_METRICS,
   addCommands: addAccess,
   component: async () => (await import('./app/access-grants.ts')).createAccessGrants,

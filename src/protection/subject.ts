@@ -7,7 +7,7 @@ export const POD_PROTECTION = {
   kinds: [POD_PROTECTORS],
   shared: [POD_PROTECTORS],
   fields: ['podProtection'] as const,
-  settings: 'protection' as const,
+  settings: ['protection'] as const,
   addCommands: addProtect,
   check: async () => (await import('./app/generator-config.ts')).checkGeneratorConfig,
   filters: async () => (await import('./app/filters.ts')).protectionFilters,

@@ -6,6 +6,7 @@ import { SESSION_METRICS } from './metrics/descriptors.ts'
 export const SESSIONS = {
   kinds: [],
   fields: ['audit.sessions'] as const,
+  settings: ['sessionRecording'] as const,
   metrics: SESSION_METRICS,
   addCommands: addPlay,
   check: async () => (await import('./app/session-recordings.ts')).checkRecordingFiles,

@@ -38,7 +38,7 @@ const BOUNDED: Readonly<Record<string, readonly [expressions: number, reason: st
     1,
     'a duration that matches the pattern of the whole: 28 characters',
   ],
-  'src/program/wiring/tracing.ts': [1, "the operator's flag"],
+  'src/traces/app/tracing.ts': [1, "the operator's flag"],
   'src/cli/import/kubeconfig.ts': [2, 'a process of its own, of the user who starts it'],
   'src/protection/cli/install.ts': [1, 'a process of its own, of the user who starts it'],
   'src/protection/cli/pod.ts': [1, 'a process of its own, of the user who starts it'],

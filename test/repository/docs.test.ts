@@ -83,6 +83,7 @@ const ROOMS = [
   'src/grants',
   'src/sessions',
   'src/insight',
+  'src/traces',
   'src/program',
   'src/demo',
 ]

@@ -67,7 +67,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/core/limits/spread-retry-after': 'what clients are told',
       'scale-up-guard/core/cluster-state/backoff': "the cluster-autoscaler's own, in a model of it",
       'audit/io/webhook/audit-webhook': 'the delays of its BatchSender',
-      'insight/io/traces/otlp-exporter': 'the delays of its BatchSender',
+      'traces/io/otlp-exporter': 'the delays of its BatchSender',
     },
     unmerged: [
       'gateway/controllers/rights/upstream-rights',

@@ -148,6 +148,8 @@ test('a subject that can be left out is imported by the list alone, by one that 
     'incidents',
     'grants',
     'sessions',
+    'insight',
+    'traces',
   ])
   const wrong = files.flatMap((file) =>
     file.imports

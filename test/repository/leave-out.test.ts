@@ -27,6 +27,10 @@ interface LeftOut {
   readonly commands: readonly string[]
   /** Fields of UpstreamCluster that have no effect without it: a warning each. */
   readonly spec: Readonly<Record<string, unknown>>
+  /** Settings that have no effect without it, and the line of the log that says so. Default: none. */
+  readonly settings?: { readonly flags: readonly string[]; readonly warning: string }
+  /** Paths of the admin listener that are not there without it. Default: none. */
+  readonly paths?: readonly string[]
 }
 
 const LEFT_OUT: readonly LeftOut[] = [
@@ -42,6 +46,21 @@ const LEFT_OUT: readonly LeftOut[] = [
     name: 'INCIDENTS',
     commands: ['degrade'],
     spec: { degrade: { mode: 'NoDisruption', reason: 'an incident' } },
+  },
+  {
+    folder: 'insight',
+    name: 'INSIGHT',
+    commands: ['top', 'sessions', 'tap'],
+    spec: {},
+    settings: { flags: ['--top-metrics', 'user'], warning: '--top-metrics has no effect' },
+    paths: ['/', '/login', '/api/v1/top', '/api/v1/sessions', '/api/v1/tap', '/api/v1/overview', '/api/v1/explain'],
+  },
+  {
+    folder: 'traces',
+    name: 'TRACES',
+    commands: [],
+    spec: {},
+    settings: { flags: ['--tracing-otlp-endpoint', 'http://127.0.0.1:4318'], warning: '--tracing-* has no effect' },
   },
 ]
 
@@ -64,6 +83,7 @@ console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => (metrics?.metrics ?
   assert.deepEqual(idsAfter('scaling/metrics/descriptors.ts'), ids)
   assert.deepEqual(idsAfter('scale-up-guard/metrics/descriptors.ts'), ids)
   assert.deepEqual(idsAfter('cache/metrics/descriptors.ts'), ids)
+  assert.deepEqual(idsAfter('traces/metrics/descriptors.ts'), ids)
 })
 
 test('every subject of the list is left out here', () => {
@@ -83,7 +103,7 @@ for (const subject of LEFT_OUT) {
         const help = run(dir, process.execPath, main, '--help')
         assert.match(help, /^ {2}serve /m)
         for (const command of commands) assert.doesNotMatch(help, new RegExp(`^ {2}${command}\\b`, 'm'))
-        await serve(main, Object.assign({}, ...gone.map(({ spec }) => spec)) as object)
+        await serve(main, gone)
       } finally {
         rmSync(dir, { recursive: true, force: true })
       }
@@ -147,7 +167,7 @@ function copyWithout(gone: readonly Pick<LeftOut, 'folder' | 'name'>[], withTest
   for (const { folder, name } of gone) {
     edit(join(dir, LIST), new RegExp(`^import \\{ ${name} \\} from .*\n`, 'm'))
     edit(join(dir, LIST), new RegExp(`^ {2}${name},.*\n`, 'm'))
-    edit(join(dir, 'src/program/tsconfig.json'), new RegExp(`^ {4}\\{ "path": "\\.\\./${folder}" \\},\n`, 'm'))
+    edit(join(dir, 'src/program/tsconfig.json'), new RegExp(`^ {4}\\{ "path": "\\.\\./${folder}" \\},?\n`, 'm'))
   }
   edit(join(dir, 'src/main.ts'), /^ {4}demo: .*\n/m)
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
@@ -176,16 +196,25 @@ function run(dir: string, command: string, ...args: readonly string[]): string {
   return stdout
 }
 
-/** Starts a gateway of this program, with one cluster that has these fields, and stops it once it is ready. */
-async function serve(main: string, without: object): Promise<void> {
+/** Starts a gateway of this program, with one cluster that has the fields of these subjects, and their settings; stops it once it is ready. */
+async function serve(main: string, gone: readonly LeftOut[]): Promise<void> {
+  const without = Object.assign({}, ...gone.map(({ spec }) => spec)) as object
+  const settings = gone.flatMap((one) => one.settings ?? [])
   const stub = await startStub()
   try {
     const spec = { podProtection: {}, ...without }
     const gateway = await startGateway({
       clusters: [clusterObject([stub], { spec })],
       program: [process.execPath, main],
+      args: settings.flatMap(({ flags }) => flags),
     })
     const metrics = await gateway.metrics()
+    assert.equal((await gateway.admin('/healthz')).status, 200)
+    for (const path of gone.flatMap(({ paths = [] }) => paths)) {
+      const { status, text } = await gateway.admin(path)
+      assert.equal(status, 404, `${path}: ${text}`)
+    }
+    for (const { warning } of settings) assert.ok(gateway.logs().includes(warning), warning)
     assert.equal(await gateway.stop(), 0)
     assert.match(metrics, /^portcullis_config_clusters 1$/m)
     assert.match(

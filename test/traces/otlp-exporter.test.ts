@@ -3,9 +3,9 @@ import { getEventListeners } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { OtlpExporter } from '../../src/insight/io/traces/otlp-exporter.ts'
 import { serverCharge } from '../../src/kit/core/shares/charge.ts'
 import { threadAnswers } from '../../src/kube/io/answers/thread-answers.ts'
+import { OtlpExporter } from '../../src/traces/io/otlp-exporter.ts'
 import { waitFor } from '../harness/wait.ts'
 
 test('a collector that is away leaves no listeners behind', async (t) => {

@@ -2,7 +2,7 @@
 
 import type { RequestRecord } from '../../src/gateway/api/request-record.ts'
 import type { RequestTrace, TraceAttempt } from '../../src/gateway/api/request-trace.ts'
-import type { SpanOptions } from '../../src/insight/core/traces/otlp.ts'
+import type { SpanOptions } from '../../src/traces/core/otlp.ts'
 import type { OtlpAttribute, OtlpSpan } from '../harness/servers/otlp-receiver.ts'
 
 /** Characters of what a client has chosen. */

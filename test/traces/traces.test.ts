@@ -53,7 +53,7 @@ async function setUp(
   assert.ok(stub)
   const config = { tracingOtlpEndpoint: collector.url, ...overrides }
   const objects = [clusterObject(stubs, { clientCA, spec })]
-  const gateway = await startInProcess(objects, config, Promise.resolve(), { tracingWaits: WAITS })
+  const gateway = await startInProcess(objects, config, Promise.resolve(), { forwardingWaits: WAITS })
   const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
   cleanups.push(gateway.stop, () => session.destroy())
   return { stubs, stub, receiver: collector, gateway, send: (fields) => h2Request(session, [...fields]) }

@@ -5,9 +5,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
 import type { RequestTrace } from '../../src/gateway/api/request-trace.ts'
-import { type WrittenSpans, writeSpans } from '../../src/insight/core/traces/otlp.ts'
-import { envelope } from '../../src/insight/core/traces/otlp-json.ts'
-import { documentOf } from '../../src/insight/io/traces/otlp-exporter.ts'
+import { type WrittenSpans, writeSpans } from '../../src/traces/core/otlp.ts'
+import { envelope } from '../../src/traces/core/otlp-json.ts'
+import { documentOf } from '../../src/traces/io/otlp-exporter.ts'
 import { spanObjects } from './span-objects.ts'
 
 /** Some that have to be escaped, half a surrogate pair, and some longer than what is kept of them. */

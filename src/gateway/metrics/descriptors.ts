@@ -251,17 +251,6 @@ export const HANDSHAKES: Metric<['hello' | 'queued' | 'in-progress']> = table.ga
   'Connections of clients before the end of their TLS handshake',
 )
 /** The total so far, including dropped lines of threads that have died. */
-export const TAPS: Metric<[]> = table.gauge('taps', [], 'Taps that run')
-export const TAP_EVENTS: Metric<['shown' | 'rate' | 'reader']> = table.counter(
-  'tap_events_total',
-  ['outcome'],
-  'Events of taps that were shown, or dropped: above the rate of the tap, or because its reader was too slow',
-)
-export const TAPS_REFUSED: Metric<[]> = table.counter(
-  'taps_refused_total',
-  [],
-  'Taps refused because of their maximum number',
-)
 export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> = table.gauge(
   'log_lines_dropped',
   ['log'],
@@ -274,26 +263,6 @@ export const AUDIT_WEBHOOK_EVENTS: Metric<['sent' | 'buffer-full' | 'too-large' 
   'Audit events for the webhook: accepted, or why they were lost',
 )
 
-export const TRACE_CALLERS: Metric<['traced' | 'limited']> = table.counter(
-  'tracing_caller_sampled_total',
-  ['outcome'],
-  'Requests whose traceparent asks for a trace, by whether the rate of such requests allowed it',
-)
-export const TRACES_DROPPED: Metric<['thread' | 'queue']> = table.counter(
-  'tracing_requests_dropped_total',
-  ['where'],
-  'Traced requests whose spans were dropped, because too many waited in their thread or for the collector',
-)
-export const TRACE_SPANS: Metric<['exported' | 'rejected' | 'failed']> = table.counter(
-  'tracing_spans_total',
-  ['result'],
-  'Spans that the collector accepted or refused, or that could not be sent because it was unreachable',
-)
-export const TRACES_WAITING: Metric<[]> = table.gauge(
-  'tracing_requests_waiting',
-  [],
-  'Traced requests whose spans wait to be sent to the collector',
-)
 export const CERTIFICATE_EXPIRATION: Metric<[string, string]> = table.gauge(
   'certificate_expiration_timestamp_seconds',
   ['cluster', 'certificate'],
@@ -553,26 +522,6 @@ export const CONFIG_PROBLEMS: Metric<['error' | 'warning']> = table.gauge(
   'config_problems',
   ['severity'],
   'Problems in the configuration, by severity',
-)
-export const TOP_REQUESTS: Metric<[string, string]> = table.gauge(
-  'top_requests_per_second',
-  ['by', 'name'],
-  'Requests of the ten top talkers in the last five minutes (--top-metrics)',
-)
-export const TOP_REFUSED: Metric<[string, string]> = table.gauge(
-  'top_refused_requests_per_second',
-  ['by', 'name'],
-  'Refused requests of the ten top talkers in the last five minutes (--top-metrics)',
-)
-export const TOP_BYTES: Metric<[string, string]> = table.gauge(
-  'top_bytes_per_second',
-  ['by', 'name'],
-  'Bytes of bodies of the ten top talkers in the last five minutes (--top-metrics)',
-)
-export const TOP_UPSTREAM_SECONDS: Metric<[string, string]> = table.gauge(
-  'top_upstream_seconds_per_second',
-  ['by', 'name'],
-  'Time of upstream for the ten top talkers in the last five minutes (--top-metrics)',
 )
 export const MEMORY_CEILING: Metric<[]> = table.gauge(
   'memory_ceiling_bytes',

@@ -1,9 +1,9 @@
 // The top ten users, resources and so on as metrics. The only labels taken from requests: each must be enabled by name (--top-metrics), and is
 // limited to ten values.
 
-import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from '../../gateway/metrics/descriptors.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { TopReport } from '../core/top/report.ts'
+import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from './descriptors.ts'
 
 const MAX_NAMES = 10
 

@@ -8,9 +8,6 @@ import { type CommandContext, NO_TERMINAL, type Terminal } from '../../cli/comma
 import { addImport } from '../../cli/import/program.ts'
 import { addInside } from '../../cli/inside/program.ts'
 import { addReplay } from '../../cli/replay/program.ts'
-import { addSessions } from '../../insight/cli/sessions/program.ts'
-import { addTap } from '../../insight/cli/tap/program.ts'
-import { addTop } from '../../insight/cli/top/program.ts'
 import { addLogin } from '../../login/cli/program.ts'
 import { execUser } from '../../login/core/exec-user.ts'
 import { DEFAULT_REDIRECT, type LoginFlags } from '../../login/core/login-spec.ts'
@@ -98,12 +95,9 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addReplay(program, context)
   addCredentials(program, context)
   addLogin(program, context)
-  addTop(program, context)
-  addSessions(program, context)
   addRevoke(program, context)
   for (const { addCommands } of SUBJECTS) addCommands?.(program, context)
   addInside(program, context)
-  addTap(program, context)
   addImport(program, context)
   addControl(program, context, async () => (await import('../api/scheme.ts')).USER_WRITTEN_KINDS)
   if (context.demo !== undefined) addDemo(program, context.demo, context)

@@ -14,7 +14,7 @@ import {
   exposeThreads,
 } from '../../gateway/metrics/main-thread-series.ts'
 import { exposeCertificateEnds, warnOfExpiry } from '../../process/certificates/own-certificates.ts'
-import { type Component, Components, Started } from '../../process/components/component.ts'
+import { type Component, Started } from '../../process/components/component.ts'
 import { reportStalls } from '../../process/stalls/report-stalls.ts'
 import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startStatuses } from '../statuses/statuses.ts'
@@ -32,11 +32,10 @@ const IN_FORCE_LOOK_MS = 5
 
 /** @returns starts them: rejects with a UserError if they cannot start; they have then been stopped @throws {UserError} */
 export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
-  const { config, plane, subjects, lastGood, log, clusters, pool, probes } = parts
-  const components = new Components(log)
+  const { config, plane, subjects, lastGood, log, clusters, pool, probes, components } = parts
   const life = new Lifecycle(config, components, pool, log, parts.outlets)
   const describe = () => describeState(parts, subjects.describe(), life.draining)
-  const listeners = createListeners(parts, components, describe)
+  const listeners = createListeners(parts, describe)
   const { admin, health } = listeners
   const open = () => {
     const [adminPort, healthPort] = [admin.running?.port ?? 0, health.running?.port ?? 0]
@@ -50,7 +49,7 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
     while (logouts.running?.known === false && parts.clock.monotonic() < untilMs) await sleep(IN_FORCE_LOOK_MS)
   }
   const ports = new ProxyPorts(parts, known, open)
-  components.add(...listComponents(parts, components, life, listeners, logouts, ports))
+  components.add(...listComponents(parts, life, listeners, logouts, ports))
   return async () => {
     await life.start()
     const { admin: adminPort, health: healthPort, control: controlPort, webhook: webhookPort } = open()
@@ -72,13 +71,13 @@ export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
 
 function listComponents(
   parts: GatewayParts,
-  components: Components,
   life: Lifecycle,
-  { admin, health, dashboard, logLevels }: ReturnType<typeof createListeners>,
+  { admin, health, logLevels }: ReturnType<typeof createListeners>,
   logouts: Component,
   ports: ProxyPorts,
 ): readonly (Component | undefined)[] {
   const { config, plane, log, outputs, clusters, clock, metrics, pool, rights, servers, issuers } = parts
+  const { components, subjects } = parts
   const { auditWebhook } = outputs
   const loops = new DependencyLoops(config, log)
   return [
@@ -89,8 +88,8 @@ function listComponents(
     { name: 'metrics', exposeMetrics: exposeGateway(parts) },
     { name: 'process-metrics', exposeMetrics: (into) => parts.processMetrics.expose(into) },
     { name: 'upstreams', stop: () => parts.upstreams.destroy() },
-    // Stops after the threads, and so sends everything they have recorded.
-    parts.tracing,
+    // They stop after the threads, and so take everything that these hand over.
+    ...subjects.beforeThreads,
     {
       name: 'threads',
       start() {
@@ -108,8 +107,7 @@ function listComponents(
     // Returns its part of shared limits when nothing uses it any more.
     parts.sharing,
     objectSource(parts, loops),
-    dashboard,
-    ...parts.subjects.list,
+    ...subjects.afterThreads,
     logouts,
     ports,
     { name: 'shutdown', checks: () => life.checks() },
@@ -130,7 +128,6 @@ function listComponents(
     new Started('certificate-expiry', () => ({ stop: warnOfExpiry(() => components.certificates, clock, log) })),
     new Started('audit-webhook', () => auditWebhook && followWebhookKubeconfig(auditWebhook, log)),
     new Started('audit-policy', () => followAuditPolicy(config, log, (policy) => pool.auditPolicy(policy))),
-    parts.top,
     parts.reload,
   ]
 }

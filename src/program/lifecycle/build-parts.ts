@@ -1,5 +1,7 @@
 // Builds the parts of a gateway from its settings. From here on files in the data directory are written.
 
+import { adminFiles } from '../../admin/app/port/admin-port.ts'
+import { KnownReplicas } from '../../admin/app/replicas/known-replicas.ts'
 import { openAuditOutputs } from '../../audit/app/outputs.ts'
 import { readAuditPolicyFile } from '../../audit/app/policy-file.ts'
 import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../gateway/metrics/descriptors.ts'
@@ -11,6 +13,7 @@ import type { RecentLines } from '../../kit/io/logs/recent-lines.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import { loadServingPair } from '../../process/certificates/serving-pair.ts'
 import { sharePki } from '../../process/certificates/shared-pki.ts'
+import { Components } from '../../process/components/component.ts'
 import { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
@@ -67,7 +70,10 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
   recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   recorder.set(MEMORY_LIMIT, memory.limitBytes)
   const { client, server, revoked } = plane
-  const subjects = new SubjectComponents(components, {
+  const files = adminFiles(config, log)
+  const replicas = new KnownReplicas({ config, client, access: plane.peerAccess, files, log })
+  const running = new Components(log)
+  const subjects: SubjectComponents = new SubjectComponents(components, {
     ...wired,
     config,
     client,
@@ -78,6 +84,17 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
     calls,
     topics: pool.topics,
     questions: pool.questions,
+    audit: outputs.audit,
+    replicas,
+    waits: given.forwardingWaits,
+    shown: {
+      problems: () => changes.inForce.problems,
+      object: (cluster) => changes.object(cluster),
+      certificates: () => running.certificates,
+      switchedHere: (cluster) => plane.switchedHere?.(cluster),
+      podProtection: () => subjects.podProtection,
+      readCache: () => subjects.readCache,
+    },
     onApplied: (listener) => changes.onApplied((_, changed) => listener(changed)),
   })
   begun.defer(() => subjects.stop())
@@ -93,6 +110,11 @@ export async function buildParts({ memory, log, recent, given, lock, outlets, be
     lastGood,
     plane,
     client,
+    /** Certificate and token of the admin listener. */
+    files,
+    replicas,
+    /** All of them, once they have been added. */
+    components: running,
     subjects,
     led,
   }

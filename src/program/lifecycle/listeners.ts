@@ -6,22 +6,18 @@ import { LogLevels, logLevelRoutes } from '../../admin/app/inside/log-levels.ts'
 import { Profiles, profileRoutes } from '../../admin/app/inside/profiles.ts'
 import { sharesRoute } from '../../admin/app/inside/shares.ts'
 import { supportBundleRoute } from '../../admin/app/inside/support-bundle.ts'
-import { AdminPort, adminFiles } from '../../admin/app/port/admin-port.ts'
-import { KnownReplicas } from '../../admin/app/replicas/known-replicas.ts'
-import { insightRoutes } from '../../insight/app/admin/routes.ts'
-import { browserLogins } from '../../insight/app/dashboard/browser-logins.ts'
-import { Dashboard } from '../../insight/app/dashboard/dashboard.ts'
+import { AdminPort } from '../../admin/app/port/admin-port.ts'
 import type { LeveledLogger } from '../../kit/io/logs/log.ts'
 import { VERSION } from '../../kit/io/program/build.ts'
 import type { Check } from '../../process/api/check.ts'
-import { type Components, Started } from '../../process/components/component.ts'
+import { Started } from '../../process/components/component.ts'
 import { HealthPort } from '../health/health-port.ts'
 import { type OpenPorts, ownListeners } from '../wiring/own-listeners.ts'
 import type { GatewayParts } from './build-parts.ts'
 
 /** @param describe what is in force, including secrets: they are removed here */
-export function createListeners(parts: GatewayParts, components: Components, describe: () => Promise<object>) {
-  const { config, plane, client, log, recent, processMetrics, clock, pool } = parts
+export function createListeners(parts: GatewayParts, describe: () => Promise<object>) {
+  const { config, plane, log, recent, processMetrics, clock, pool, files, replicas, components, subjects } = parts
   const { audit } = parts.outputs
   const metrics = { contentType: parts.metrics.contentType, text: components.metricsText }
   const ready = () => {
@@ -30,8 +26,6 @@ export function createListeners(parts: GatewayParts, components: Components, des
     return checks
   }
   const checks = { live: () => [], ready }
-  const files = adminFiles(config, log)
-  const replicas = new KnownReplicas({ config, client, access: plane.peerAccess, files, log })
   const logLevels = new LogLevels({
     main: 'level' in log ? (log as LeveledLogger) : undefined,
     usual: config.logLevel,
@@ -39,21 +33,12 @@ export function createListeners(parts: GatewayParts, components: Components, des
     log,
     now: () => clock.now(),
   })
-  const certificates = () => components.certificates
-  const dashboard = new Dashboard({
-    ...parts,
-    protection: parts.subjects.podProtection,
-    readCache: parts.subjects.readCache,
-    switchedHere: (cluster) => plane.switchedHere?.(cluster),
-    replicas,
-    certificates,
-  })
   const profiles = new Profiles(pool)
   const secrets = new KnownSecrets(config, parts.clusters)
   const redaction = (): Redaction => secrets.redaction([files.token])
   const { platform, arch } = process
   const routes = [
-    ...insightRoutes({ ...parts, recorder: parts.metrics.recorder, audit, replicas }),
+    ...subjects.routes,
     sharesRoute(pool),
     ...logLevelRoutes(logLevels, replicas),
     ...profileRoutes(profiles),
@@ -66,18 +51,16 @@ export function createListeners(parts: GatewayParts, components: Components, des
       profiles,
       redaction,
     }),
-    ...dashboard.routes,
   ]
   const open = { config, metrics, log }
   return {
-    dashboard,
     logLevels,
     admin: new Started('admin', () =>
       AdminPort.open({
         ...open,
         files,
         login: plane.adminLogin,
-        browserLogins,
+        browserLogins: subjects.browserLogins,
         failures: parts.failures,
         audit: audit && ((line) => audit.write(line)),
         routes,

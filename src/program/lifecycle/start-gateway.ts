@@ -6,7 +6,6 @@ import { readAuditPolicyFile } from '../../audit/app/policy-file.ts'
 import { WebhookKubeconfig } from '../../audit/io/webhook/webhook-kubeconfig.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { readRedisCredentials } from '../../gateway/io/redis/credentials.ts'
-import { readOtlpFiles } from '../../insight/io/traces/otlp-files.ts'
 import { type Logger, SILENT } from '../../kit/api/ports.ts'
 import type { FileLock } from '../../kit/io/locks/file-lock.ts'
 import { type LineWriter, openLineWriter } from '../../kit/io/logs/line-writer.ts'
@@ -24,6 +23,7 @@ import { healthFiles } from '../health/health-port.ts'
 import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
 import { checkOidcCaFile } from '../object-plane/control-oidc.ts'
 import { loadChecks } from '../subjects/load.ts'
+import { warnOfSettings } from '../subjects/settings.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
 import { assemble } from './assemble.ts'
 import { buildParts } from './build-parts.ts'
@@ -82,20 +82,9 @@ async function checkStart(config: Config, log: Logger): Promise<void> {
   if (config.auditWebhookConfigFile !== '') new WebhookKubeconfig(config.auditWebhookConfigFile)
   if (config.controlOidcIssuerUrl !== '') checkOidcCaFile(config)
   if (config.redisUrl !== '') readRedisCredentials(config)
-  if (config.tracingOtlpEndpoint !== '') readOtlpFiles(config)
   for (const check of await loadChecks()) check(config)
-  warnOfSettings(config, log)
+  warnOfSettings(config, new Set(SUBJECTS.flatMap(({ settings }) => settings ?? [])), log)
   await checkKubeconfigs(config, log)
-}
-
-/** Settings of a subject that the program does not have. */
-function warnOfSettings({ protection }: Config, log: Logger): void {
-  const { listen, kubeconfig, generatorConfigFile } = protection
-  const isGiven = listen !== undefined || kubeconfig !== '' || generatorConfigFile !== ''
-  if (!isGiven || SUBJECTS.some(({ settings }) => settings === 'protection')) return
-  log.warn('--protection-* has no effect: this program was built without pod protection', {
-    fix: 'use a build that has it',
-  })
 }
 
 /**

@@ -1,5 +1,6 @@
 // The subjects that can be left out, in the main thread: their components, and what these say.
 
+import type { AdminRoute, CreateBrowserLogins } from '../../admin/io/server/route.ts'
 import type { PodProtectionInForce } from '../../gateway/api/pod-protection-in-force.ts'
 import type { ReadCacheInForce } from '../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -25,7 +26,28 @@ export class SubjectComponents {
 
   /** For /debug/config, by name; null = there is nothing to say. */
   describe(): Readonly<Record<string, object | null>> {
-    return Object.fromEntries(this.list.map((one) => [one.state, one.describe()]))
+    return Object.fromEntries(
+      this.list.flatMap((one) => (one.state === undefined ? [] : [[one.state, one.describe?.() ?? null]])),
+    )
+  }
+
+  /** Those that start before the gateway threads. */
+  get beforeThreads(): readonly SubjectComponent[] {
+    return this.list.filter(({ outlivesThreads = false }) => outlivesThreads)
+  }
+
+  get afterThreads(): readonly SubjectComponent[] {
+    return this.list.filter(({ outlivesThreads = false }) => !outlivesThreads)
+  }
+
+  /** What they add to the admin listener. */
+  get routes(): readonly AdminRoute[] {
+    return this.list.flatMap(({ routes }) => routes ?? [])
+  }
+
+  /** undefined = browsers cannot log in at the admin listener. */
+  get browserLogins(): CreateBrowserLogins | undefined {
+    return this.list.find(({ browserLogins }) => browserLogins !== undefined)?.browserLogins
   }
 
   /** The port of the one that has a webhook; 0 = not open. */

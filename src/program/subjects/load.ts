@@ -1,6 +1,13 @@
 // The modules of the subjects that this thread needs.
 
-import type { CheckSettings, CreateComponent, CreateFilters, OverlaySource, StartLed } from './subject.ts'
+import type {
+  CheckSettings,
+  CreateComponent,
+  CreateFilters,
+  CreateObservers,
+  OverlaySource,
+  StartLed,
+} from './subject.ts'
 import { SUBJECTS } from './subjects.ts'
 
 /** What the main thread loads of the subjects. */
@@ -25,6 +32,14 @@ export async function loadSubjects(): Promise<LoadedSubjects> {
 }
 
 /** What a gateway thread loads of the subjects. */
-export async function loadFilters(): Promise<readonly CreateFilters[]> {
-  return await Promise.all(SUBJECTS.flatMap(({ filters }) => filters?.() ?? []))
+export interface ThreadSubjects {
+  readonly filters: readonly CreateFilters[]
+  readonly observers: readonly CreateObservers[]
+}
+
+export async function loadThreadSubjects(): Promise<ThreadSubjects> {
+  return {
+    filters: await Promise.all(SUBJECTS.flatMap(({ filters }) => filters?.() ?? [])),
+    observers: await Promise.all(SUBJECTS.flatMap(({ observers }) => observers?.() ?? [])),
+  }
 }

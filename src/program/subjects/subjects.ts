@@ -6,10 +6,12 @@ import { FEDERATION } from '../../federation/subject.ts'
 import { table } from '../../gateway/metrics/descriptors.ts'
 import { GRANTS } from '../../grants/subject.ts'
 import { INCIDENTS } from '../../incidents/subject.ts'
+import { INSIGHT } from '../../insight/subject.ts'
 import { POD_PROTECTION } from '../../protection/subject.ts'
 import { SCALE_UP_GUARD } from '../../scale-up-guard/subject.ts'
 import { SCALING } from '../../scaling/subject.ts'
 import { SESSIONS } from '../../sessions/subject.ts'
+import { TRACES } from '../../traces/subject.ts'
 import type { Subject } from './subject.ts'
 
 export const SUBJECTS: readonly Subject[] = [
@@ -21,6 +23,8 @@ export const SUBJECTS: readonly Subject[] = [
   GRANTS, // AccessGrant, `portcullis access`, the settings --access-*
   SESSIONS, // spec.audit.sessions, `portcullis play`, the settings --session-recording-*
   INCIDENTS, // spec.degrade.{auto,recovery}, modes NoDisruption and Limited, `portcullis degrade`
+  INSIGHT, // top talkers, taps, users seen, the dashboard: `portcullis top`, `sessions` and `tap`, --top-metrics
+  TRACES, // the settings --tracing-*
 ]
 
 for (const { metrics } of SUBJECTS) if (metrics !== undefined) table.append(metrics)

@@ -1,19 +1,20 @@
-// Calls between the main thread and gateway threads, in both directions: argument and answer types by name. Another call needs a line here
-// (one that insight makes, in insight/app/threads/insight-threads.ts; one of the admin listener, in admin/app/inside/admin-threads.ts), and a handler at the answering end: `#callHandlers` of thread/gateway-thread.ts,
-// `handlers` of pool/pool.ts. Everything is plain data that can be cloned.
+// Calls between the main thread and gateway threads, in both directions: argument and answer types by name. Another call needs a line here (one of the
+// admin listener, in admin/app/inside/admin-threads.ts), and a handler at the answering end: `#callHandlers` of thread/gateway-thread.ts, `handlers` of
+// pool/pool.ts; a call of one subject is a question instead. Everything is plain data that can be cloned.
 
 import type { AdminCalls } from '../../admin/app/inside/admin-threads.ts'
 import type { PoolDescription } from '../../gateway/io/upstream/upstreams.ts'
 import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
-import type { InsightCalls } from '../../insight/app/threads/insight-threads.ts'
 import type { AnsweredQuestion, AskedQuestion } from '../../kit/core/topics/questions.ts'
 import type { LogLevel } from '../../kit/io/logs/log.ts'
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
 /** Made by the main thread. */
-export interface MainCalls extends AdminCalls, InsightCalls {
+export interface MainCalls extends AdminCalls {
   /** The thread's state. */
   readonly report: { readonly argument: undefined; readonly answer: ThreadReport }
+  /** A question of one subject (kit/core/topics/questions.ts). */
+  readonly ask: { readonly argument: AskedQuestion; readonly answer: AnsweredQuestion }
   /** The log level in force, after setting it if one is given. */
   readonly logLevel: { readonly argument: LogLevel | undefined; readonly answer: LogLevel }
 }

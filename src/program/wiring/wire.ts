@@ -25,7 +25,6 @@ import { createMetrics } from '../../gateway/metrics/metrics.ts'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import { ClusterTable } from '../../gateway/state/clusters.ts'
 import { LATE_BODIES_BYTES } from '../../gateway/state/thread-shares.ts'
-import { TopCounts } from '../../insight/app/admin/top-counts.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { refuse } from '../../kit/core/refusal/refusal.ts'
 import { OpenHeads } from '../../kit/core/shares/open-heads.ts'
@@ -38,7 +37,6 @@ import { systemClock } from '../../kit/io/world/clock.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { KubeCallEvents } from '../../kube/io/client-events.ts'
 import { ServingReload } from '../../process/certificates/serving-reload.ts'
-import { Started } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { ThreadHeap } from '../../process/core/memory/ceiling.ts'
 import { type OwnPortFailures, ownPortFailures } from '../../process/failures/own-ports.ts'
@@ -46,13 +44,13 @@ import { admitClients } from '../connections/admit-clients.ts'
 import { startThread } from '../io/threads.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
+import type { ForwardingWaits } from '../subjects/subject.ts'
 import { startInlineThread } from '../threads/pool/inline-thread.ts'
 import { ThreadPool } from '../threads/pool/pool.ts'
 import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { createFailures } from './create-failures.ts'
 import { shareLimits } from './limit-sharing.ts'
-import { startTracing, type TracingWaits } from './tracing.ts'
 
 // Outputs of the main thread: log lines, and events of enabled logs.
 interface Outputs extends AuditOutputs {
@@ -67,7 +65,7 @@ interface Outputs extends AuditOutputs {
 export interface WiredOverrides {
   /** Looks up server names. */
   readonly lookUp: (name: string) => Promise<LookedUp>
-  readonly tracingWaits: TracingWaits
+  readonly forwardingWaits: ForwardingWaits
 }
 
 const WORD = 2 ** 32
@@ -214,11 +212,6 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     issuers,
     changes,
     reload,
-    tracing: new Started('traces', () =>
-      startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits }),
-    ),
-    /** undefined = not counted. */
-    top: config.top ? new TopCounts({ pool, clock, exposed: config.topMetrics }) : undefined,
   }
 }
 

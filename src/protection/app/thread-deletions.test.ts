@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { SILENT } from '../../kit/api/ports.ts'
-import { MainAnswers } from '../../kit/core/topics/questions.ts'
+import { Answers } from '../../kit/core/topics/questions.ts'
 import { type TopicChannel, TopicSubscribers } from '../../kit/core/topics/topics.ts'
 import type {
   ProtectionGate,
@@ -32,7 +32,7 @@ function setUp(over: Partial<ProtectionGate> | null = {}) {
     release: (reservations) => void released.push(...reservations),
     ...over,
   }
-  const questions = new MainAnswers()
+  const questions = new Answers()
   const subscribers = new TopicSubscribers()
   const topics: TopicChannel = {
     publish: () => assert.fail('nothing is told'),

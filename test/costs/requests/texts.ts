@@ -7,6 +7,7 @@ import { clientClassOf } from '../../../src/gateway/core/policy/client-class.ts'
 import { parseLogEntry } from '../../../src/gateway/core/replay/log-entry.ts'
 import { parseTraceparent, traceStateOf } from '../../../src/gateway/core/request/trace-context.ts'
 import { formatAccessLine } from '../../../src/gateway/io/logs/access-log.ts'
+import { readSessionQuery } from '../../../src/insight/core/sessions/session-report.ts'
 import { shownQuery } from '../../../src/insight/core/tap/shown-query.ts'
 import { tapLine } from '../../../src/insight/core/tap/tap-event.ts'
 import { readTapQuery } from '../../../src/insight/core/tap/tap-query.ts'
@@ -152,6 +153,18 @@ export const PARSERS: readonly Parser[] = [
       'a long dimension': repeat('a', 'by='),
       clusters: repeat('cluster=a{n}&'),
       stars: repeat('*', 'cluster='),
+      'a selector': repeat('a{n}=b,', 'selector='),
+    },
+  }),
+  parser({
+    name: 'query of users seen',
+    limit: 64 * KIB,
+    read: (text) => readSessionQuery(new URLSearchParams(text)),
+    shapes: {
+      digits: repeat('1', 'limit='),
+      parameters: repeat('a{n}=b&'),
+      'a long user': repeat('a', 'user='),
+      clusters: repeat('cluster=a{n}&'),
       'a selector': repeat('a{n}=b,', 'selector='),
     },
   }),

@@ -27,6 +27,7 @@ export const SUBJECTS: readonly string[] = [
   'grants',
   'sessions',
   'insight',
+  'traces',
   'program',
   'demo',
 ]

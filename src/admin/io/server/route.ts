@@ -40,7 +40,7 @@ export interface BrowserLogins {
 }
 
 export type CreateBrowserLogins = (deps: {
-  /** Of clients that send their credential with each request. */
+  /** Admits clients that send their credential with each request. */
   readonly access: AdminAccess
   /** Whether the listener has TLS. */
   readonly secure: boolean

@@ -2,9 +2,9 @@
 
 import { randomBytes } from 'node:crypto'
 import type { CreateBrowserLogins } from '../../../admin/io/server/route.ts'
-import { dashboardFiles } from '../../../kit/io/program/dashboard-files.ts'
 import { systemClock } from '../../../kit/io/world/clock.ts'
 import { loginSessions } from '../../admin/dashboard/sessions.ts'
+import { dashboardFiles } from '../../io/dashboard/dashboard-files.ts'
 import { createLoginAttempts } from './login-attempts.ts'
 
 const SESSION_ID_BYTES = 32

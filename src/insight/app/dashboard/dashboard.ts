@@ -16,7 +16,6 @@ import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { BUILD } from '../../../kit/io/program/build.ts'
-import { dashboardFiles } from '../../../kit/io/program/dashboard-files.ts'
 import { EVENTS } from '../../../kube/api/kinds/event-kind.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import type { OwnCertificate } from '../../../process/certificates/own-certificates.ts'
@@ -26,6 +25,7 @@ import { assetRoutes } from '../../admin/dashboard/assets.ts'
 import type { CachedRow, ProtectionPane } from '../../api/cluster-page.ts'
 import { type Change, STEP_SECONDS } from '../../api/overview.ts'
 import { ChangeLog, clip } from '../../core/dashboard/change-log.ts'
+import { dashboardFiles } from '../../io/dashboard/dashboard-files.ts'
 import { AllReplicas, type ThisReplica } from './all-replicas.ts'
 import { type ClusterPageDeps, clusterPart } from './cluster-page.ts'
 import { overviewPart } from './overview.ts'
@@ -39,23 +39,26 @@ interface DashboardDeps {
   readonly clock: Clock
   readonly pool: { reports(): Promise<unknown> }
   readonly metrics: { totals(): Promise<Pick<MetricsSnapshot, 'clusters'>> }
-  readonly changes: {
-    readonly inForce: { readonly problems: readonly SourceError[] }
-    object(cluster: string): ResolvedCluster | undefined
-    onApplied(listener: (generations: unknown, changed: ReadonlySet<string> | undefined) => void): () => void
-  }
+  /** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. */
+  onApplied(listener: (changed: ReadonlySet<string> | undefined) => void): () => void
   readonly log: Logger
   /** Client for the objects; undefined = they are files. */
   readonly client: ObjectClient | undefined
-  /** undefined = pods are not protected. */
-  readonly protection: PodProtectionInForce | undefined
-  /** undefined = no reads are answered here. */
-  readonly readCache: ReadCacheInForce | undefined
-  /** Who has set the degrade mode of a cluster on this machine; undefined = no user has. */
-  switchedHere(cluster: string): SwitchedHere | undefined
   readonly replicas: Replicas
+  readonly shown: ShownState
+}
+
+export interface ShownState {
+  problems(): readonly SourceError[]
+  object(cluster: string): ResolvedCluster | undefined
   /** The gateway's own certificates. */
   certificates(): readonly OwnCertificate[]
+  /** Who has set the degrade mode of a cluster on this machine; undefined = no user has. */
+  switchedHere(cluster: string): SwitchedHere | undefined
+  /** undefined = pods are not protected. */
+  podProtection(): PodProtectionInForce | undefined
+  /** undefined = no reads are answered here. */
+  readCache(): ReadCacheInForce | undefined
 }
 
 const STEP_MS = STEP_SECONDS * 1000
@@ -74,15 +77,15 @@ export class Dashboard {
 
   constructor(deps: DashboardDeps) {
     this.#deps = deps
-    const { config, client, clusters, clock, changes } = deps
+    const { config, client, clusters, clock, shown } = deps
     const log = new ChangeLog()
     const events = new ClusterEvents(client, clock)
     this.#watch = new ChangeWatch({
       clusters,
       clock,
       log,
-      switchedHere: (cluster) => deps.switchedHere(cluster),
-      object: (name) => changes.object(name),
+      switchedHere: (cluster) => shown.switchedHere(cluster),
+      object: (name) => shown.object(name),
     })
     const page: ClusterPageDeps = {
       clusters,
@@ -91,10 +94,10 @@ export class Dashboard {
       changes: log,
       version: BUILD.version,
       switchOf: (name) => this.#watch.switchOf(name),
-      problems: () => changes.inForce.problems,
-      certificates: () => deps.certificates(),
-      protection: (cluster) => protectionPane(cluster, deps.protection),
-      cached: (cluster) => (deps.readCache?.resourcesOf(cluster) ?? []).map(cachedRow),
+      problems: () => shown.problems(),
+      certificates: () => shown.certificates(),
+      protection: (cluster) => protectionPane(cluster, shown.podProtection()),
+      cached: (cluster) => (shown.readCache()?.resourcesOf(cluster) ?? []).map(cachedRow),
       events: (name) => events.of(name),
       recentEvents: () => events.ofAll(),
     }
@@ -121,7 +124,7 @@ export class Dashboard {
 
   /** Call it once the first configuration is in force. */
   start(): void {
-    this.#unfollow = this.#deps.changes.onApplied((_, changed) => this.#watch.applied(changed))
+    this.#unfollow = this.#deps.onApplied((changed) => this.#watch.applied(changed))
     void this.#sample()
     this.#timers = [
       setInterval(() => void this.#sample(), STEP_MS).unref(),

@@ -3,19 +3,21 @@
 import { randomUUID } from 'node:crypto'
 import { type AdminRoute, type AdminUser, PLAIN_TEXT } from '../../../admin/io/server/route.ts'
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
-import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import type { SubscribesToThreads } from '../../../kit/core/topics/streams.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
+import { TAPPED } from '../../core/tap/tap-messages.ts'
 import { clustersWith, readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import { tapAuditLine } from '../../io/tap/tap-audit.ts'
-import { type ClustersHere, chosenNames } from '../chosen-names.ts'
-import type { InsightThreads } from '../threads/insight-threads.ts'
+import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../metrics/descriptors.ts'
+import { type ClustersHere, chosenNames } from '../choice/chosen-names.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'
 import { TapSession } from './tap-session.ts'
+
 export interface TapDeps {
   readonly replica: string
-  readonly pool: Pick<InsightThreads, 'subscribe'>
+  readonly pool: SubscribesToThreads
   readonly clusters: ClustersHere
   readonly replicas: TapReplicas
   readonly clock: Clock
@@ -90,7 +92,7 @@ class RunningTaps {
       clock,
       signal,
       subscribe: (question, onEvents) =>
-        pool.subscribe('tap', question, { credit: CREDIT, onEvents: (events, _, thread) => onEvents(events, thread) }),
+        pool.subscribe(TAPPED, question, { credit: CREDIT, onEvents: (events, _, thread) => onEvents(events, thread) }),
       ...(query.get('replicas') === 'all' && { peers: () => tapPeers(replicas, query, name) }),
       count: (outcome, events) => metrics.add(TAP_EVENTS, events, outcome),
     })

@@ -1,5 +1,6 @@
 // What the main thread asks of a thread for a tap, and what the thread streams.
 
+import { ThreadStream } from '../../../kit/core/topics/streams.ts'
 import type { TapFilter } from './tap-filter.ts'
 
 /** A tap requested by the main thread. */
@@ -13,6 +14,9 @@ export interface TapQuestion {
 
 /** A line of the stream, or counts. */
 export type TapThreadEvent = string | TapCounts
+
+/** Requests that match. */
+export const TAPPED = new ThreadStream<TapQuestion, TapThreadEvent>('tap')
 
 /** Since the tap began. */
 export interface TapCounts {

@@ -1,5 +1,5 @@
-// Calls of one subject from a gateway thread to the main thread. Both ends use the same object for a question, which has the types of argument and
-// answer: the call in between (program/threads/calls.ts) knows neither.
+// Calls of one subject between a gateway thread and the main thread, in both directions. Both ends use the same object for a question, which has the
+// types of argument and answer: the call in between (program/threads/calls.ts) knows neither.
 
 /** Plain data that can be cloned, as is the answer. */
 export interface AskedQuestion<A = unknown> {
@@ -52,8 +52,35 @@ export interface AnswersThreads {
    * One handler for each question; its exceptions become CallErrors at the caller.
    * @param onUnclaimed called with each answer for a thread that has ended by then. Default: it is dropped
    */
-  answer<A, R>(question: Question<A, R>, handler: (argument: A) => Promise<R>, onUnclaimed?: (answer: R) => void): void
+  answer<A, R>(
+    question: Question<A, R>,
+    handler: (argument: A) => Promise<R> | R,
+    onUnclaimed?: (answer: R) => void,
+  ): void
 }
+
+export interface AskOptions {
+  /** A thread that has not answered by then is omitted. Default 1000. */
+  readonly timeoutMs?: number
+  /** Threads that have not answered when it aborts are omitted. */
+  readonly signal?: AbortSignal
+}
+
+/** The main thread's end of questions to all gateway threads. */
+export interface AsksThreads {
+  /** One answer per thread; threads that are gone, fail or take too long are omitted. Never rejects. */
+  ask<A, R>(question: Question<A, R>, argument: A, options?: AskOptions): Promise<readonly OfThread<R>[]>
+}
+
+/** A thread's answer. */
+export interface OfThread<R> {
+  /** Its number, from 0. */
+  readonly thread: number
+  readonly answer: R
+}
+
+/** A gateway thread's end of them. */
+export type AnswersMain = Pick<AnswersThreads, 'answer'>
 
 /** Questions of a gateway thread. */
 export class ThreadQuestions implements AsksMain {
@@ -88,13 +115,13 @@ interface Answerer {
   readonly unclaimed: (answered: AnsweredQuestion) => void
 }
 
-/** Answers of the main thread. */
-export class MainAnswers implements AnswersThreads {
+/** Answers of a thread. */
+export class Answers implements AnswersThreads {
   readonly #answerers = new Map<string, Answerer>()
 
   answer<A, R>(
     question: Question<A, R>,
-    handler: (argument: A) => Promise<R>,
+    handler: (argument: A) => Promise<R> | R,
     onUnclaimed: (answer: R) => void = () => undefined,
   ): void {
     this.#answerers.set(question.name, {

@@ -2,25 +2,14 @@
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import { CallError } from '../../../kit/core/topics/call-error.ts'
+import type { AskOptions, OfThread } from '../../../kit/core/topics/questions.ts'
 import type { AnswerOf, ArgumentOf } from '../calls.ts'
 import type { MainCalls } from '../thread-calls.ts'
 import type { WorkerSlot } from './worker-slot.ts'
 
 export type MainCall = keyof MainCalls
 
-/** A thread's answer. */
-export interface ThreadAnswer<K extends MainCall> {
-  /** Its number, from 0. */
-  readonly thread: number
-  readonly answer: AnswerOf<MainCalls, K>
-}
-
-export interface AskOptions {
-  /** A thread that has not answered by then is omitted. Default 1000. */
-  readonly timeoutMs?: number
-  /** Threads that have not answered when it aborts are omitted. */
-  readonly signal?: AbortSignal
-}
+export type ThreadAnswer<K extends MainCall> = OfThread<AnswerOf<MainCalls, K>>
 
 const ANSWER_MS = 1_000
 

@@ -2,7 +2,7 @@
 
 import { performance } from 'node:perf_hooks'
 import type { Movable, Thread, ThreadEvents } from '../../io/threads.ts'
-import { loadFilters } from '../../subjects/load.ts'
+import { loadThreadSubjects } from '../../subjects/load.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import { GatewayThread } from '../thread/gateway-thread.ts'
 
@@ -35,7 +35,7 @@ export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThr
       return Promise.resolve()
     },
   }
-  loadFilters()
+  loadThreadSubjects()
     .then((subjects) => {
       if (ended) return
       inside = new GatewayThread(data, (message) => events.onMessage(message), subjects)

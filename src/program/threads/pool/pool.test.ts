@@ -372,6 +372,19 @@ describe('what a subject asks and tells', () => {
     return { answers, unclaimed }
   }
 
+  it('all threads are asked, and the answers are those to the question, by thread', async () => {
+    const { pool, fake } = await started()
+    const asked = pool.ask(SQUARE, 3)
+    const calls = [0, 1].map((thread) => fake(thread).received.find(({ type }) => type === 'call'))
+    for (const [thread, call] of calls.entries()) {
+      assert.ok(call?.type === 'call' && call.name === 'ask')
+      assert.deepEqual(call.argument, SQUARE.asked(3))
+      const answer = thread === 0 ? OTHER.answered('of another') : SQUARE.answered(9)
+      fake(thread).say({ type: 'answer', id: call.id, name: 'ask', answer })
+    }
+    assert.deepEqual(await asked, [{ thread: 1, answer: 9 }])
+  })
+
   it('a question gets its answer, in the thread that asked', async () => {
     const scene = await started()
     const { fake } = scene

@@ -15,7 +15,16 @@ import { KnownTokens } from '../../../gateway/state/known-tokens.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../../kit/core/listen-address.ts'
-import { type AnsweredQuestion, type AnswersThreads, MainAnswers } from '../../../kit/core/topics/questions.ts'
+import {
+  type AnsweredQuestion,
+  Answers,
+  type AnswersThreads,
+  type AskOptions,
+  type AsksThreads,
+  type OfThread,
+  type Question,
+} from '../../../kit/core/topics/questions.ts'
+import type { SubscribeOptions, SubscribesToThreads, ThreadStream } from '../../../kit/core/topics/streams.ts'
 import { type TopicChannel, TopicSubscribers } from '../../../kit/core/topics/topics.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { LogLevel } from '../../../kit/io/logs/log.ts'
@@ -24,13 +33,12 @@ import type { AddressFailures } from '../../../process/failures/address-failures
 import { createLine } from '../../io/threads.ts'
 import type { ArgumentOf, CallHandlers } from '../calls.ts'
 import type { FromThread, ThreadData, ThreadLines } from '../messages.ts'
-import type { StreamKind, Streams } from '../streams.ts'
 import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
-import { type AskOptions, askThread, askThreads, type MainCall, type ThreadAnswer } from './ask-threads.ts'
+import { askThread, askThreads, type MainCall, type ThreadAnswer } from './ask-threads.ts'
 import { InheritedPorts } from './inherited-ports.ts'
 import { ThreadProgress } from './progress.ts'
 import { StandingMessages } from './standing-messages.ts'
-import { type SubscribeOptions, ThreadSubscriptions } from './subscriptions.ts'
+import { ThreadSubscriptions } from './subscriptions.ts'
 import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
 interface PoolDeps {
@@ -58,7 +66,7 @@ const ANSWER_MS = 1_000
 /** A thread passes connections to this many neighbours on each side: with hundreds of threads, lines between all of them would be too many. */
 const LINES = 32
 
-export class ThreadPool implements WorkerSlotOwner {
+export class ThreadPool implements WorkerSlotOwner, AsksThreads, SubscribesToThreads {
   readonly slots: readonly WorkerSlot[]
   readonly handlers: CallHandlers<GatewayCalls> = {
     ask: (asked) => this.#answers.of(asked),
@@ -69,7 +77,7 @@ export class ThreadPool implements WorkerSlotOwner {
     subscribe: (topic, listener) => this.#subscribers.subscribe(topic, listener),
   }
   readonly #subscribers = new TopicSubscribers()
-  readonly #answers = new MainAnswers()
+  readonly #answers = new Answers()
   /** Answers to questions of the gateway threads' parts of a subject. */
   readonly questions: AnswersThreads = this.#answers
   readonly #deps: PoolDeps
@@ -236,15 +244,21 @@ export class ThreadPool implements WorkerSlotOwner {
     return askThreads(this.slots, this.#deps.log, name, argument, options)
   }
 
+  async ask<A, R>(question: Question<A, R>, argument: A, options?: AskOptions): Promise<readonly OfThread<R>[]> {
+    const answers = await this.askThreads('ask', question.asked(argument), options)
+    return answers.flatMap(({ thread, answer }) =>
+      question.isAnswered(answer) ? [{ thread, answer: answer.answer }] : [],
+    )
+  }
+
   /** Applies to all threads, including later ones. */
   logLevel(level: LogLevel): void {
     this.#logLevel = level
     void this.askThreads('logLevel', level)
   }
 
-  /** Subscribes to a stream of all threads, including later ones, until the returned function is called. */
-  subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
-    return this.#subscriptions.subscribe(kind, question, options)
+  subscribe<Q, E>(stream: ThreadStream<Q, E>, question: Q, options: SubscribeOptions<E>): () => void {
+    return this.#subscriptions.subscribe(stream, question, options)
   }
 
   /** A drain is coming: HTTP/1.1 clients, which cannot be told while idle, open another connection for their next request. */

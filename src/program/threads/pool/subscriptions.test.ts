@@ -2,15 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
-import { EVERYTHING } from '../../../insight/core/tap/tap-filter.ts'
-import type { TapQuestion } from '../../../insight/core/tap/tap-messages.ts'
+import type { AskOptions } from '../../../kit/core/topics/questions.ts'
+import { type Emit, ThreadStream } from '../../../kit/core/topics/streams.ts'
 import type { LogLevel } from '../../../kit/io/logs/log.ts'
 import { Calls } from '../calls.ts'
 import type { FromThread, ToThread } from '../messages.ts'
-import type { Emit, FromStreams } from '../streams.ts'
+import type { FromStreams } from '../streams.ts'
 import { ThreadStreams } from '../thread/streams.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
-import { type AskOptions, askThreads, type ThreadAnswer } from './ask-threads.ts'
+import { askThreads, type ThreadAnswer } from './ask-threads.ts'
 import { ThreadSubscriptions } from './subscriptions.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
@@ -23,12 +23,13 @@ interface FakeThread {
   end(): void
   /** While true, messages to and from the thread are held back. */
   stuck: boolean
-  emit: Emit<'tap'>
+  emit: Emit<string>
   ended: number
   readonly sent: FromStreams[]
 }
 
-const ALL: TapQuestion = { filter: EVERYTHING, maxRps: 100, replica: 'gw' }
+const TOLD = new ThreadStream<{ readonly bug: boolean }, string>('told')
+const ALL = { bug: false }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -58,28 +59,22 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
         const send = (message: FromThread): void => {
           if (!fake.stuck && current === own) events.onMessage(message)
         }
-        const own = new ThreadStreams(
-          (message) => {
-            fake.sent.push(message)
-            send(message)
-          },
-          {
-            tap: (question, emit) => {
-              if (question.replica === 'bug') throw new Error('a bug')
-              fake.emit = emit
-              return () => void fake.ended++
-            },
-            traces: () => () => undefined,
-          },
-        )
+        const own = new ThreadStreams((message) => {
+          fake.sent.push(message)
+          send(message)
+        })
+        own.serve(TOLD, ({ bug }, emit) => {
+          if (bug) throw new Error('a bug')
+          fake.emit = emit
+          return () => void fake.ended++
+        })
         const calls = new Calls<GatewayCalls, MainCalls>({
           post: send,
           handlers: {
             logLevel: () => level(index),
             profile: () => '',
-            top: () => undefined,
+            ask: () => assert.fail('no question'),
             shares: () => [],
-            sessions: () => [],
             report: () => assert.fail('no report'),
           },
         })
@@ -174,7 +169,7 @@ describe('streams', () => {
   it('bring events of all threads, one message a turn, also of a thread that starts later, until they end', async () => {
     const { subscriptions, fake } = setUp(2)
     const taken: unknown[] = []
-    const end = subscriptions.subscribe('tap', ALL, {
+    const end = subscriptions.subscribe(TOLD, ALL, {
       onEvents: (events, _, thread) => void taken.push([thread, events]),
     })
     fake(0).emit('a')
@@ -200,7 +195,7 @@ describe('streams', () => {
   it('bring what was emitted before the thread ended', async () => {
     const { subscriptions, fake } = setUp(1)
     const taken: unknown[] = []
-    subscriptions.subscribe('tap', ALL, { onEvents: (events) => void taken.push(...events) })
+    subscriptions.subscribe(TOLD, ALL, { onEvents: (events) => void taken.push(...events) })
     fake(0).emit('a')
     fake(0).end()
     assert.deepEqual(taken, ['a'])
@@ -217,7 +212,7 @@ describe('streams', () => {
       taken.push([events.length, dropped])
       return new Promise((resolve) => room.push(resolve))
     }
-    subscriptions.subscribe('tap', ALL, { onEvents, credit: 4 })
+    subscriptions.subscribe(TOLD, ALL, { onEvents, credit: 4 })
     for (let i = 0; i < 1000; i++) fake(0).emit(String(i))
     await turn()
     for (let i = 0; i < 10; i++) fake(0).emit(String(i))
@@ -236,15 +231,17 @@ describe('streams', () => {
     ])
   })
 
-  it('a subscriber that fails has ended; a handler that throws does not end the thread', async () => {
+  it('a subscriber that fails has ended; a handler that throws, or is not there, does not end the thread', async () => {
     const { subscriptions, ask, fake, logged } = setUp(1)
-    subscriptions.subscribe('tap', ALL, { onEvents: () => Promise.reject(new Error('gone')) })
+    subscriptions.subscribe(TOLD, ALL, { onEvents: () => Promise.reject(new Error('gone')) })
     fake(0).emit('a')
     await turn()
     await turn()
     assert.equal(fake(0).ended, 1)
-    subscriptions.subscribe('tap', { ...ALL, replica: 'bug' }, { onEvents: () => undefined })
+    subscriptions.subscribe(TOLD, { bug: true }, { onEvents: () => undefined })
     assert.equal(logged.at(-1), 'a gateway thread does not stream')
+    subscriptions.subscribe(new ThreadStream('of no subject'), undefined, { onEvents: () => assert.fail('an event') })
+    assert.equal(logged.filter((line) => line === 'a gateway thread does not stream').length, 2)
     assert.equal((await ask()).length, 1)
   })
 })

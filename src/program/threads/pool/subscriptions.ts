@@ -1,18 +1,9 @@
 // The main thread's side of streams: who receives which events, and how many a thread may send before its subscriber has processed them.
 
 import type { Logger } from '../../../kit/api/ports.ts'
-import type { FromStreams, StreamKind, Streams, Subscribed } from '../streams.ts'
+import type { SubscribeOptions, SubscribesToThreads, ThreadStream } from '../../../kit/core/topics/streams.ts'
+import type { FromStreams, Subscribed } from '../streams.ts'
 import type { WorkerSlot } from './worker-slot.ts'
-
-export interface SubscribeOptions<K extends StreamKind> {
-  /**
-   * Receives a thread's events, in order, and how many it dropped before them. The thread may send as many more once the result has resolved; a
-   * rejection ends the subscription.
-   */
-  readonly onEvents: (events: readonly Streams[K]['event'][], dropped: number, thread: number) => Promise<void> | void
-  /** Events of one thread that may be in transit or waiting. Default 256. */
-  readonly credit?: number
-}
 
 const CREDIT = 256
 
@@ -21,7 +12,7 @@ interface Subscription {
   readonly take: (events: readonly unknown[], dropped: number, thread: number) => Promise<void> | void
 }
 
-export class ThreadSubscriptions {
+export class ThreadSubscriptions implements SubscribesToThreads {
   readonly #slots: readonly WorkerSlot[]
   readonly #log: Logger
   readonly #subscriptions = new Map<number, Subscription>()
@@ -33,15 +24,14 @@ export class ThreadSubscriptions {
   }
 
   /** Subscribes to all threads, including later ones, until the returned function is called. */
-  subscribe<K extends StreamKind>(
-    kind: K,
-    question: Streams[K]['question'],
-    { onEvents, credit = CREDIT }: SubscribeOptions<K>,
+  subscribe<Q, E>(
+    stream: ThreadStream<Q, E>,
+    question: Q,
+    { onEvents, credit = CREDIT }: SubscribeOptions<E>,
   ): () => void {
     const id = this.#nextId++
-    // The compiler does not see that the question matches the kind.
-    const message = { type: 'subscribe', id, kind, question, credit } as Subscribed
-    // The event type matches the kind: the thread's handler ensures that.
+    const message: Subscribed = { type: 'subscribe', id, ...stream.asked(question), credit }
+    // The events are of the stream's type: the thread's handler ensures that.
     this.#subscriptions.set(id, { message, take: onEvents as Subscription['take'] })
     for (const slot of this.#slots) if (slot.takesMessages) slot.post(message)
     return () => this.#unsubscribe(id)

@@ -1,5 +1,6 @@
 // The gateway of a thread: everything the request path uses, built from the thread's own parts.
 
+import type { Tracer } from '../../../gateway/api/request-trace.ts'
 import type { EndedSession, LogoutOutcome } from '../../../gateway/api/token-session.ts'
 import { createAccessReviewer } from '../../../gateway/io/reviews/access-review.ts'
 import { createIssuerTokens } from '../../../gateway/io/reviews/issuer-tokens.ts'
@@ -27,7 +28,6 @@ import { fastUuid } from '../../../kit/io/world/uuid.ts'
 import type { ThreadData } from '../messages.ts'
 import type { ThreadFailures } from './failures.ts'
 import type { ThreadOutbox } from './outbox.ts'
-import type { ThreadTraces } from './traces.ts'
 
 /** Other parts of the thread. */
 interface GatewayDeps {
@@ -43,11 +43,11 @@ interface GatewayDeps {
   /** Tells the main thread of a logout. */
   readonly endSessions: (ended: readonly EndedSession[]) => Promise<LogoutOutcome>
   /** undefined = no tracing. */
-  readonly traces: ThreadTraces | undefined
+  readonly tracer: Tracer | undefined
 }
 
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { data, clock, metrics, outbox, traces } = deps
+  const { data, clock, metrics, outbox, tracer } = deps
   const clusters = new ClusterTable(data.place)
   const onBroken = (cluster: string, url: string, error: Error): void =>
     endpointBroke(deps, clusters, cluster, url, error)
@@ -75,7 +75,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     failures: deps.failures,
     shares: new ThreadShares(data.config),
     events: deps.events,
-    ...(traces !== undefined && { tracer: traces.tracer }),
+    ...(tracer !== undefined && { tracer }),
     random: Math.random,
     uuid: fastUuid,
     draining: false,

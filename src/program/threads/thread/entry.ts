@@ -1,11 +1,11 @@
 // Entry point of a gateway thread.
 
 import { parentLine } from '../../io/threads.ts'
-import { loadFilters } from '../../subjects/load.ts'
+import { loadThreadSubjects } from '../../subjects/load.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import { GatewayThread } from './gateway-thread.ts'
 
 // Messages wait for the listener, which is there in the turn in which the thread is.
-const subjects = await loadFilters()
+const subjects = await loadThreadSubjects()
 const line = parentLine<FromThread, ToThread>((message) => thread.receive(message))
 const thread = new GatewayThread(line.data as ThreadData, line.post, subjects)

@@ -27,7 +27,7 @@ import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ListenAddress } from '../../../kit/core/listen-address.ts'
-import { ThreadQuestions } from '../../../kit/core/topics/questions.ts'
+import { Answers, ThreadQuestions } from '../../../kit/core/topics/questions.ts'
 import { type TopicChannel, TopicSubscribers } from '../../../kit/core/topics/topics.ts'
 import { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
 import { inStep } from '../../../kit/io/stalls/steps.ts'
@@ -37,10 +37,10 @@ import { tuneForRequests } from '../../../kit/io/world/v8-flags.ts'
 import { reportStalls } from '../../../process/stalls/report-stalls.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
 import { HeldConnections } from '../../connections/held-connections.ts'
-import type { CreateFilters } from '../../subjects/subject.ts'
+import type { ThreadSubjects } from '../../subjects/load.ts'
+import type { ObservedThread, SubjectObserver } from '../../subjects/subject.ts'
 import { type CallHandlers, Calls } from '../calls.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
-import type { StreamHandlers } from '../streams.ts'
 import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
 import { createAdmission } from './admission.ts'
 import { createGateway } from './create-gateway.ts'
@@ -53,9 +53,6 @@ import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
 import { ThreadStreams } from './streams.ts'
-import { ThreadTaps } from './taps.ts'
-import { ThreadTop } from './top.ts'
-import { ThreadTraces } from './traces.ts'
 
 /** How often the thread reports by itself; less often if that takes long, because of thousands of clusters. */
 const REPORT_MS = 5_000
@@ -75,12 +72,12 @@ export class GatewayThread {
   readonly #calls: Calls<GatewayCalls, MainCalls>
   readonly #failures: ThreadFailures
   readonly #streams: ThreadStreams
-  readonly #taps: ThreadTaps
   readonly #lists: ListLearning
-  readonly #top: ThreadTop | undefined
-  /** undefined = no tracing. */
-  readonly #traces: ThreadTraces | undefined
   readonly #audit: PolicyAudit | undefined
+  /** To the main thread, which asks all threads. */
+  readonly #answers = new Answers()
+  /** Those that the subjects add. */
+  readonly #observers: readonly SubjectObserver[]
   readonly #topics = new TopicSubscribers()
   readonly #questions = new ThreadQuestions((asked, timeoutMs) => this.#calls.call('ask', asked, { timeoutMs }))
   readonly #filters: Filters
@@ -96,8 +93,7 @@ export class GatewayThread {
   #leaving = false
   #endStalls: () => void = () => undefined
 
-  /** @param subjects their filters (program/subjects/load.ts) */
-  constructor(data: ThreadData, post: (message: FromThread) => void, subjects: readonly CreateFilters[]) {
+  constructor(data: ThreadData, post: (message: FromThread) => void, subjects: ThreadSubjects) {
     tuneForRequests()
     const { config, place } = data
     this.#data = data
@@ -112,13 +108,8 @@ export class GatewayThread {
       },
     })
     this.#failures = new ThreadFailures(post, data.knownTokens, systemClock.monotonic)
-    this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
-    this.#top = config.top ? new ThreadTop() : undefined
-    this.#traces =
-      config.tracingOtlpEndpoint === ''
-        ? undefined
-        : new ThreadTraces(config, place.threads, this.#metrics, systemClock.monotonic)
-    this.#streams = new ThreadStreams(post, this.#streamHandlers())
+    this.#streams = new ThreadStreams(post)
+    this.#observers = this.#createObservers(subjects)
     this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#audit = createPolicyAudit(data, this.#outbox)
@@ -132,7 +123,7 @@ export class GatewayThread {
       events: this.#events(),
       readKeys: (source) => this.#questions.ask(READ_KEYS, source, READ_KEYS_TIMEOUT_MS),
       endSessions: (ended) => this.#questions.ask(END_SESSIONS, ended, END_SESSIONS_TIMEOUT_MS),
-      traces: this.#traces,
+      tracer: this.#observers.find(({ tracer }) => tracer !== undefined)?.tracer,
     })
     this.#topics.subscribe(KEYS_READ, (read) => this.#gateway.issuers.setKeys(read))
     this.#topics.subscribe(SESSION_ENDED, ({ id, ended }) => {
@@ -143,7 +134,7 @@ export class GatewayThread {
     this.#topics.subscribe(GRANTS_IN_FORCE, (all) => this.#grants.replace(all))
     addTickable(this.#grants)
     const shared = { metrics: this.#metrics, topics: this.#topicChannel(), questions: this.#questions }
-    this.#filters = createFilters(subjects.map((create) => create(shared)))
+    this.#filters = createFilters(subjects.filters.map((create) => create(shared)))
     const places = new ConnectionPlaces(data.connectionPlaces)
     this.#spread = this.#createSpread(places)
     this.#held = this.#createHeld(places)
@@ -268,7 +259,7 @@ export class GatewayThread {
   async #drain(): Promise<void> {
     this.#gateway.draining = true
     await drainThread([this.#spread, ...this.#listeners], this.#gateway, this.#data.config.drainTimeoutMs)
-    this.#traces?.flush()
+    for (const observer of this.#observers) observer.flush?.()
     this.#post({ type: 'drained' })
   }
 
@@ -288,7 +279,7 @@ export class GatewayThread {
     this.#gateway.upstreams.destroy()
     this.#calls.end('the gateway is shutting down')
     // Requests may have ended since the drain was abandoned.
-    this.#traces?.flush()
+    for (const observer of this.#observers) observer.flush?.()
     this.#streams.end()
     this.#outbox.flush()
     this.#post({ type: 'report', report: this.#report() })
@@ -367,12 +358,22 @@ export class GatewayThread {
 
   #events(): Gateway['events'] {
     const always = { metrics: this.#metrics, outbox: this.#outbox, data: this.#data, policyAudit: this.#audit }
-    return gatewayEvents(always, [
-      this.#taps,
-      this.#lists,
-      ...(this.#top === undefined ? [] : [this.#top]),
-      ...(this.#traces === undefined ? [] : [this.#traces]),
-    ])
+    return gatewayEvents(always, [this.#lists, ...this.#observers])
+  }
+
+  #createObservers({ observers }: ThreadSubjects): readonly SubjectObserver[] {
+    const { config, place } = this.#data
+    const thread: ObservedThread = {
+      config,
+      thread: place.thread,
+      threads: place.threads,
+      metrics: this.#metrics,
+      answers: this.#answers,
+      streams: this.#streams,
+      identitiesSeen: (user) => this.#gateway.identities.report(user, this.#gateway.clock.now()),
+      clock: systemClock,
+    }
+    return observers.flatMap((create) => create(thread))
   }
 
   #topicChannel(): TopicChannel {
@@ -384,22 +385,14 @@ export class GatewayThread {
 
   #callHandlers(): CallHandlers<MainCalls> {
     return {
+      ask: (asked) => this.#answers.of(asked),
       report: () => this.#report(),
       profile: ({ kind, seconds }) => profileThread(kind, seconds),
       logLevel: (level) => {
         if (level !== undefined) this.#outbox.level = level
         return this.#outbox.level
       },
-      top: () => this.#top?.take(),
-      sessions: (user) => this.#gateway.identities.report(user, this.#gateway.clock.now()),
       shares: () => [...this.#gateway.shares.report(), ...threadScheduler.report()],
-    }
-  }
-
-  #streamHandlers(): StreamHandlers {
-    return {
-      tap: (question, emit) => this.#taps.tap(question, emit),
-      traces: (_, emit) => this.#traces?.handTo(emit) ?? (() => undefined),
     }
   }
 }

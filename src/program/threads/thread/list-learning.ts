@@ -1,13 +1,13 @@
 // Learns list sizes: observes this thread's responses, and exchanges sizes with other threads through the main thread.
 
 import type { ListSize } from '../../../gateway/api/list-request.ts'
+import type { RequestObserver } from '../../../gateway/api/request-observer.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { seenOf } from '../../../gateway/core/list-cost/list-sizes.ts'
 import { LIST_GUARD, LIST_SEATS } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
 import type { FromThread } from '../messages.ts'
-import type { RequestObserver } from './observers.ts'
 
 export class ListLearning implements RequestObserver {
   readonly #clusters: () => ClusterTable

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { RequestObserver } from '../../../gateway/api/request-observer.ts'
 import { createRecord } from '../../../gateway/api/request-record.ts'
-import { composeObservers, type RequestObserver } from './observers.ts'
+import { composeObservers } from './observers.ts'
 
 test('however many there are: each hears what it listens to, once, in order, with its own this', () => {
   const record = createRecord()

@@ -3,6 +3,7 @@
 
 import { createAuditLog } from '../../../audit/io/events/audit-log.ts'
 import type { PolicyAudit } from '../../../audit/io/events/policy-audit.ts'
+import type { RequestObserver } from '../../../gateway/api/request-observer.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { createAccessLog } from '../../../gateway/io/logs/access-log.ts'
 import { DISRUPTION_UNCHECKED, LIMITED, RETRIES } from '../../../gateway/metrics/descriptors.ts'
@@ -10,18 +11,6 @@ import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { GatewayEvents } from '../../../gateway/request/exchange/gateway.ts'
 import type { ThreadData } from '../messages.ts'
 import type { ThreadOutbox } from './outbox.ts'
-
-/** Observes every request. Called on the request path: no promise, closure or timer, and it must not throw. */
-export interface RequestObserver {
-  /** Cluster and request info are known; the user is not. This and the next a second time, if the cluster has handed it over to a member. */
-  requestStarted?(record: RequestRecord): void
-  /** The user is known, too; nothing is decided yet. Not called for unauthenticated requests. */
-  requestIdentified?(record: RequestRecord): void
-  /** The response head is sent. */
-  responseStarted?(record: RequestRecord): void
-  /** Once for every request, refused or not. The record must not be retained. */
-  requestEnded?(record: RequestRecord): void
-}
 
 interface ObserverDeps {
   readonly metrics: MetricsRecorder

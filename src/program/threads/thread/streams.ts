@@ -1,7 +1,8 @@
-// The thread's side of streams: starts them with the kind's handler, and never sends more events than it has credit for.
+// The thread's side of streams: starts each with its handler, and never sends more events than it has credit for.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
-import type { Emit, FromStreams, StreamHandlers, StreamKind, Subscribed, ToStreams } from '../streams.ts'
+import type { AskedStream, Emit, StartStream, StreamsToMain, ThreadStream } from '../../../kit/core/topics/streams.ts'
+import type { FromStreams, Subscribed, ToStreams } from '../streams.ts'
 
 interface Subscription {
   credit: number
@@ -11,14 +12,20 @@ interface Subscription {
   end: () => void
 }
 
-export class ThreadStreams {
+export class ThreadStreams implements StreamsToMain {
   readonly #post: (message: FromStreams) => void
-  readonly #handlers: StreamHandlers
+  readonly #handlers = new Map<string, (asked: AskedStream, emit: Emit<unknown>) => () => void>()
   readonly #subscriptions = new Map<number, Subscription>()
 
-  constructor(post: (message: FromStreams) => void, handlers: StreamHandlers) {
+  constructor(post: (message: FromStreams) => void) {
     this.#post = post
-    this.#handlers = handlers
+  }
+
+  serve<Q, E>(stream: ThreadStream<Q, E>, start: StartStream<Q, E>): void {
+    this.#handlers.set(stream.name, (asked, emit) => {
+      if (!stream.isAsked(asked)) throw new Error(`${stream.name} was asked for ${asked.stream}`)
+      return start(asked.question, emit)
+    })
   }
 
   receive(message: ToStreams): void {
@@ -51,10 +58,11 @@ export class ThreadStreams {
     this.#subscriptions.clear()
   }
 
-  #subscribe<K extends StreamKind>({ id, kind, question, credit }: Subscribed<K>): void {
+  #subscribe(asked: Subscribed): void {
+    const { id, stream, credit } = asked
     const subscription: Subscription = { credit, events: [], dropped: 0, scheduled: false, end: () => undefined }
     this.#subscriptions.set(id, subscription)
-    const emit: Emit<K> = (event) => {
+    const emit: Emit<unknown> = (event) => {
       if (subscription.credit <= 0) {
         subscription.dropped++
         return false
@@ -65,7 +73,9 @@ export class ThreadStreams {
       return true
     }
     try {
-      subscription.end = this.#handlers[kind](question, emit)
+      const start = this.#handlers.get(stream)
+      if (start === undefined) throw new Error(`no handler streams ${stream}`)
+      subscription.end = start(asked, emit)
     } catch (error) {
       // A bug, which must not end the thread.
       this.#subscriptions.delete(id)

@@ -1,15 +1,16 @@
 // Tracing on the main thread: receives what the gateway threads have recorded, and sends it to the collector.
 
-import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../../gateway/metrics/descriptors.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
-import { type ExporterWaits, OtlpExporter } from '../../insight/io/traces/otlp-exporter.ts'
-import { otlpFileNames, readOtlpFiles } from '../../insight/io/traces/otlp-files.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
+import type { SubscribesToThreads } from '../../kit/core/topics/streams.ts'
 import { VERSION } from '../../kit/io/program/build.ts'
-import type { Running } from '../../process/components/component.ts'
+import { type Running, Started } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import { ReloadedFiles } from '../../process/config/reloaded-files.ts'
-import type { ThreadPool } from '../threads/pool/pool.ts'
+import { TRACED } from '../core/otlp.ts'
+import { type ExporterWaits, OtlpExporter } from '../io/otlp-exporter.ts'
+import { otlpFileNames, readOtlpFiles } from '../io/otlp-files.ts'
+import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../metrics/descriptors.ts'
 
 /** Milliseconds. */
 export interface TracingWaits extends ExporterWaits {
@@ -19,8 +20,8 @@ export interface TracingWaits extends ExporterWaits {
 
 interface TracingDeps {
   readonly config: Config
-  readonly pool: ThreadPool
-  readonly metrics: GatewayMetrics
+  readonly pool: SubscribesToThreads
+  readonly metrics: Pick<GatewayMetrics, 'recorder' | 'beforeScrape'>
   readonly clock: Clock
   readonly log: Logger
   readonly waits?: TracingWaits | undefined
@@ -31,8 +32,22 @@ const CREDIT = 512
 /** Time limit at the end. */
 const STOP_MS = 2_000
 
+/** Its files are read before anything is written. @throws {UserError} if one is unusable */
+export function checkOtlpFiles(config: Config): void {
+  if (config.tracingOtlpEndpoint !== '') readOtlpFiles(config)
+}
+
+/** Takes what the threads hand over until they end. */
+class Tracing extends Started<Running> {
+  readonly outlivesThreads = true
+}
+
+export function createTracing(deps: TracingDeps): Tracing {
+  return new Tracing('traces', () => startTracing(deps))
+}
+
 /** undefined = no tracing. @throws {UserError} if a file is unusable */
-export function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Running | undefined {
+function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Running | undefined {
   if (config.tracingOtlpEndpoint === '') return undefined
   const files = readOtlpFiles(config)
   const { recorder } = metrics
@@ -52,7 +67,7 @@ export function startTracing({ config, pool, metrics, clock, log, waits }: Traci
     onDropped: (requests) => recorder.add(TRACES_DROPPED, requests, 'queue'),
     ...(waits !== undefined && { waits }),
   })
-  const unsubscribe = pool.subscribe('traces', undefined, {
+  const unsubscribe = pool.subscribe(TRACED, undefined, {
     credit: CREDIT,
     onEvents: (traces, dropped) => {
       if (dropped > 0) recorder.add(TRACES_DROPPED, dropped, 'thread')

@@ -1,9 +1,9 @@
 // The thread's side of `portcullis top`: counts its requests, and hands over the counts in steps, between which it continues serving.
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { RequestObserver } from '../../../gateway/api/request-observer.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
-import { Traffic, type TrafficSketch } from '../../../insight/core/top/traffic.ts'
-import type { RequestObserver } from './observers.ts'
+import { Traffic, type TrafficSketch } from '../../core/top/traffic.ts'
 
 export class ThreadTop implements RequestObserver {
   readonly #traffic = new Traffic()

@@ -1,8 +1,8 @@
 // Which clusters of this replica a choice stands for, at the moment at which it is made.
 
-import { type ClusterChoice, chooseClusters, readChoice } from '../../gateway/core/choice/choose-clusters.ts'
-import type { ClusterTable } from '../../gateway/state/clusters.ts'
-import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { type ClusterChoice, chooseClusters, readChoice } from '../../../gateway/core/choice/choose-clusters.ts'
+import type { ClusterTable } from '../../../gateway/state/clusters.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
 
 /** The clusters that this replica serves. */
 export type ClustersHere = Pick<ClusterTable, 'values'>

@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
-import { PROGRAM_FILES } from './build.ts'
+import { PROGRAM_FILES } from '../../../kit/io/program/build.ts'
 
 type Files = ReadonlyMap<string, Uint8Array>
 

@@ -1,7 +1,7 @@
 // Decides which requests are traced. Follows the caller's decision, if there is one (parent-based); otherwise samples at a rate. Callers
 // are untrusted: traces requested by them are rate-limited, and beyond the limit kube-apiserver is not asked to trace either.
 
-import type { RequestTrace, Tracer } from '../../../gateway/api/request-trace.ts'
+import type { RequestTrace, Tracer } from '../../gateway/api/request-trace.ts'
 import {
   formatTraceparent,
   parseTraceparent,
@@ -9,9 +9,9 @@ import {
   setTraceparent,
   type TraceContext,
   traceStateOf,
-} from '../../../gateway/core/request/trace-context.ts'
-import { Budget } from '../../../kit/api/limits/budget.ts'
-import type { HeaderList } from '../../../kit/api/stream.ts'
+} from '../../gateway/core/request/trace-context.ts'
+import { Budget } from '../../kit/api/limits/budget.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
 
 interface SamplingOptions {
   /** Traced requests per million, among those without the caller's decision. */

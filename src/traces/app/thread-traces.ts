@@ -1,13 +1,13 @@
 // The thread's side of tracing: decides which requests are traced, and sends their spans to the main thread in batches. Absent if tracing is off.
 
-import type { RequestRecord } from '../../../gateway/api/request-record.ts'
-import type { Tracer } from '../../../gateway/api/request-trace.ts'
-import { TRACE_CALLERS, TRACES_DROPPED } from '../../../gateway/metrics/descriptors.ts'
-import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
-import { type SpanOptions, type WrittenSpans, writeSpans } from '../../../insight/core/traces/otlp.ts'
-import { SamplingTracer } from '../../../insight/core/traces/sampling-tracer.ts'
-import type { Config } from '../../../process/config/config.ts'
-import type { RequestObserver } from './observers.ts'
+import type { RequestObserver } from '../../gateway/api/request-observer.ts'
+import type { RequestRecord } from '../../gateway/api/request-record.ts'
+import type { Tracer } from '../../gateway/api/request-trace.ts'
+import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
+import type { Config } from '../../process/config/config.ts'
+import { type SpanOptions, type WrittenSpans, writeSpans } from '../core/otlp.ts'
+import { SamplingTracer } from '../core/sampling-tracer.ts'
+import { TRACE_CALLERS, TRACES_DROPPED } from '../metrics/descriptors.ts'
 
 /** Waiting traced requests; more are dropped. */
 const MAX_WAITING = 512

@@ -1,7 +1,7 @@
 // Building blocks of OTLP's JSON (opentelemetry-proto, trace/v1), written as text: building and serialising objects costs three times as
 // much.
 
-import { quote } from '../../../kit/core/text/json-quote.ts'
+import { quote } from '../../kit/core/text/json-quote.ts'
 
 /** Closes a value and opens the next attribute. The value, as JSON, must follow. */
 export function nextText(key: string): string {

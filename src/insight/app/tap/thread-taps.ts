@@ -1,17 +1,12 @@
 // The thread's side of taps: shows matching requests live, never faster than the tap allows. Without taps, a request costs one comparison.
 
+import type { RequestObserver } from '../../../gateway/api/request-observer.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
-import { type TapPlace, tapLine } from '../../../insight/core/tap/tap-event.ts'
-import {
-  type CompiledTapFilter,
-  compileTapFilter,
-  type TapPhase,
-  tapMatches,
-} from '../../../insight/core/tap/tap-filter.ts'
-import type { TapQuestion, TapThreadEvent } from '../../../insight/core/tap/tap-messages.ts'
-import { tapBudget } from '../../../insight/core/tap/tap-query.ts'
 import type { Budget } from '../../../kit/api/limits/budget.ts'
-import type { RequestObserver } from './observers.ts'
+import { type TapPlace, tapLine } from '../../core/tap/tap-event.ts'
+import { type CompiledTapFilter, compileTapFilter, type TapPhase, tapMatches } from '../../core/tap/tap-filter.ts'
+import type { TapQuestion, TapThreadEvent } from '../../core/tap/tap-messages.ts'
+import { tapBudget } from '../../core/tap/tap-query.ts'
 
 interface Tap {
   readonly filter: CompiledTapFilter

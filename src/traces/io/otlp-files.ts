@@ -1,8 +1,8 @@
 // Files of the span exporter: the collector's CA, and header fields such as a token. Reread whenever they change.
 
-import { UserError } from '../../../kit/api/validation/field-errors.ts'
-import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
-import { readNamedFile } from '../../../pki/io/pki-files.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { nodePemChecks } from '../../pki/io/pem-checks.ts'
+import { readNamedFile } from '../../pki/io/pki-files.ts'
 
 export interface OtlpFiles {
   /** PEM; '' = the system's CAs. */

@@ -3,12 +3,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exposition } from '../../../gateway/metrics/exposition.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
+import { type AsksThreads, Question } from '../../../kit/core/topics/questions.ts'
 import { DIMENSIONS, type Dimension } from '../../../process/api/dimensions.ts'
 import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
 import { type TopReport, topReport } from '../../core/top/report.ts'
+import type { TrafficSketch } from '../../core/top/traffic.ts'
 import { TopWindows } from '../../core/top/windows.ts'
 import { exposeTop } from '../../metrics/top-series.ts'
-import type { InsightThreads } from '../threads/insight-threads.ts'
+
+/** The thread's counts since it was asked last. */
+export const TAKE_COUNTS = new Question<undefined, TrafficSketch>('top')
 
 const EVERY_MS = 10_000
 /** Counts handed over by a thread are lost if nothing awaits them. */
@@ -19,7 +23,7 @@ const WAIT_MS = 1_000
 const FRESH_MS = 1_000
 
 interface TopCountsDeps {
-  readonly pool: Pick<InsightThreads, 'askThreads'>
+  readonly pool: AsksThreads
   readonly clock: Pick<Clock, 'monotonic'>
   /** Dimensions whose top ten become metrics. */
   readonly exposed: readonly Dimension[]
@@ -76,11 +80,11 @@ export class TopCounts {
   }
 
   async #fetchOnce(): Promise<void> {
-    const answers = await this.#deps.pool.askThreads('top', undefined, { timeoutMs: ANSWER_MS })
+    const answers = await this.#deps.pool.ask(TAKE_COUNTS, undefined, { timeoutMs: ANSWER_MS })
     this.#fetchedMs = this.#deps.clock.monotonic()
     this.#windows.add(
       this.#fetchedMs,
-      answers.flatMap(({ answer }) => answer ?? []),
+      answers.map(({ answer }) => answer),
     )
   }
 }

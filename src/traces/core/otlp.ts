@@ -1,9 +1,10 @@
 // Spans of a traced request in OTLP's JSON (opentelemetry-proto, trace/v1): attributes follow HTTP's stable semantic conventions, and
 // Kubernetes' own names where there are none. Written as text, on the thread that served the request.
 
-import type { RequestRecord } from '../../../gateway/api/request-record.ts'
-import type { RequestTrace, TraceAttempt } from '../../../gateway/api/request-trace.ts'
-import { quote } from '../../../kit/core/text/json-quote.ts'
+import type { RequestRecord } from '../../gateway/api/request-record.ts'
+import type { RequestTrace, TraceAttempt } from '../../gateway/api/request-trace.ts'
+import { quote } from '../../kit/core/text/json-quote.ts'
+import { ThreadStream } from '../../kit/core/topics/streams.ts'
 import { firstInteger, firstText, nextBool, nextInteger, nextText, quoteNumber, UnixNanos } from './otlp-json.ts'
 
 /** Spans of one request. */
@@ -12,6 +13,9 @@ export interface WrittenSpans {
   /** JSON, separated by commas. */
   readonly json: string
 }
+
+/** Spans of traced requests. */
+export const TRACED = new ThreadStream<undefined, WrittenSpans>('traces')
 
 export interface SpanOptions {
   /** Whether spans identify people: user and client address. */
