@@ -142,9 +142,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     this.#connection = connection
     this.#step = connection.isServer ? AT.http2 : AT.upstream
     const socket = this.#socket
-    const receive = (chunk: Buffer): void => this.#receive(chunk)
-    this.#isShared = listenSharedRead(socket, receive)
-    if (!this.#isShared) socket.on('data', receive)
+    this.#isShared = listenSharedRead(socket, (chunk) => this.#receive(chunk))
     socket.on('error', (error: Error) => {
       this.#error = error.message
     })

@@ -1,48 +1,54 @@
-// Endpoint sockets read into one buffer per thread: a new buffer for every read would cost a list of 200 MB as much memory outside V8's heap, and
-// full garbage collections. Each chunk is consumed before the next read.
+// Sockets read into one buffer per thread: a new buffer for every read would cost a list of 200 MB as much memory outside V8's heap, and full garbage
+// collections. Each chunk is consumed before the next read.
 
-import type { OnReadOpts, Socket } from 'node:net'
+import { type OnReadOpts, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 
 /** A TLS record has at most 16 KiB. */
 const READ_BYTES = 64 * 1024
 
 const memory: Buffer = Buffer.allocUnsafeSlow(READ_BYTES)
-const readers = new WeakMap<Socket, SharedReader>()
 
-/** Receives what a socket reads from the first byte on, before a listener exists. */
-class SharedReader {
-  #receive: ((chunk: Buffer) => void) | undefined
-  #early: Buffer[] = []
-
-  readonly options: OnReadOpts = {
-    buffer: memory,
-    callback: (bytes) => {
-      const chunk = memory.subarray(0, bytes)
-      if (this.#receive === undefined) this.#early.push(Buffer.from(chunk))
-      else this.#receive(chunk)
-      return true
-    },
-  }
-
-  listen(receive: (chunk: Buffer) => void): void {
-    const early = this.#early
-    this.#early = []
-    this.#receive = receive
-    for (const chunk of early) receive(chunk)
-  }
+/** The part of node:net's system handle used here. */
+interface UserBufferHandle {
+  useUserBuffer(buffer: Buffer): void
 }
 
-/** Opens a socket with `connect`, passing the `onread` option that makes it read into the shared buffer. */
-export function connectSharedRead<S extends Socket>(connect: (onread: OnReadOpts) => S): S {
-  const reader = new SharedReader()
-  const socket = connect(reader.options)
-  readers.set(socket, reader)
-  return socket
+/** Where node:net keeps its option `onread`, which only a socket that it opens can be given, and none that node:http reads from. */
+interface OnReadKeys {
+  readonly buffer: symbol
+  readonly callback: symbol
 }
 
-/** Listens on a socket from `connectSharedRead`: each chunk is valid during the call. False: not such a socket. */
-export function listenSharedRead(socket: object, receive: (chunk: Buffer) => void): boolean {
-  const reader = readers.get(socket as Socket)
-  reader?.listen(receive)
-  return reader !== undefined
+const keys: OnReadKeys | undefined = findKeys()
+
+function findKeys(): OnReadKeys | undefined {
+  const symbols = Object.getOwnPropertySymbols(new Socket())
+  const named = (name: string): symbol | undefined => symbols.find(({ description }) => description === name)
+  const [buffer, callback] = [named('kBuffer'), named('kBufferCb')]
+  return buffer === undefined || callback === undefined ? undefined : { buffer, callback }
+}
+
+/**
+ * Listens for what a socket reads. @returns whether it reads into the shared buffer, as with `onread`: then each chunk is valid during the call only.
+ * False: it is no open socket of the system, or this version of Node does it in another way.
+ */
+export function listenSharedRead(socket: Duplex, receive: (chunk: Buffer) => void): boolean {
+  // If it shares the buffer, these are the chunks that it has read until now.
+  socket.on('data', receive)
+  if (!(socket instanceof Socket) || keys === undefined) return false
+  const handle: unknown = Reflect.get(socket, '_handle')
+  if (!takesUserBuffer(handle)) return false
+  const callback: OnReadOpts['callback'] = (bytes) => {
+    receive(memory.subarray(0, bytes))
+    return true
+  }
+  Reflect.set(socket, keys.buffer, memory)
+  Reflect.set(socket, keys.callback, callback)
+  handle.useUserBuffer(memory)
+  return true
+}
+
+function takesUserBuffer(handle: unknown): handle is UserBufferHandle {
+  return typeof handle === 'object' && handle !== null && 'useUserBuffer' in handle
 }

@@ -5,7 +5,6 @@ import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'n
 import type { GuardedServer } from '../../../kit/io/dial/dial-guard.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import { sharedSecureContext } from '../listener/secure-contexts.ts'
-import { connectSharedRead } from '../socket/shared-read.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 
@@ -37,21 +36,9 @@ export class UpstreamConnector {
 
   /** @throws (rejects) the error of the system or OpenSSL, or a timeout after 5 s */
   tls(protocols: string[]): Promise<TLSSocket> {
-    return this.#connectTls(protocols, (options) => tlsConnect(options))
-  }
-
-  /** For h2: reads into the buffer of shared-read.ts. A server that speaks HTTP/1.1 needs another connection. */
-  h2(): Promise<TLSSocket> {
-    // The types allow `onread` for net only; tls.connect passes it on.
-    return this.#connectTls(['h2', 'http/1.1'], (options) =>
-      connectSharedRead((onread) => tlsConnect({ ...options, onread } as ConnectionOptions)),
-    )
-  }
-
-  #connectTls(protocols: string[], connect: (options: ConnectionOptions) => TLSSocket): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
       // Throws if the address is not allowed or OpenSSL cannot read a certificate; the promise then rejects.
-      const socket = connect({ ...this.#options(), ...this.#target(), ALPNProtocols: protocols })
+      const socket = tlsConnect({ ...this.#options(), ...this.#target(), ALPNProtocols: protocols })
       const deadline = setTimeout(() => socket.destroy(new Error('connect timed out')), CONNECT_TIMEOUT_MS)
       // On both sides of the gateway: Nagle combined with delayed ACK costs 40 ms.
       socket.setNoDelay(true)

@@ -259,7 +259,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   async #connectH2(): Promise<TLSSocket> {
-    const socket = await this.#connector.h2()
+    const socket = await this.#connector.tls(['h2', 'http/1.1'])
     this.#protocolSinceMs = performance.now()
     if (socket.alpnProtocol === 'h2') {
       this.#protocol = 'h2'
