@@ -17,6 +17,11 @@ export const SHORT_BYTES = 2048
 /** Such pieces kept in the pool: 128 KiB, for the few bodies split over two reads. */
 const MAX_POOLED_SHORT = 64
 
+/** What an upgraded connection gathers before it is written: one read of a socket. */
+export const LARGE_SLAB_BYTES: number = 64 * 1024
+/** Such slabs kept in the pool: 4 MiB. */
+const MAX_POOLED_LARGE = 64
+
 /** Pieces of memory of one size. */
 class Pool {
   readonly #size: number
@@ -44,6 +49,7 @@ class Pool {
 
 const slabs = new Pool(SLAB_BYTES, MAX_POOLED)
 const frames = new Pool(FRAME_MEMORY_BYTES, MAX_POOLED_FRAMES)
+const large = new Pool(LARGE_SLAB_BYTES, MAX_POOLED_LARGE)
 const shorts = new Pool(SHORT_BYTES, MAX_POOLED_SHORT)
 
 export function takeSlab(): Buffer {
@@ -53,6 +59,15 @@ export function takeSlab(): Buffer {
 /** Returns an unused slab to the pool; ignores memory of another size. */
 export function releaseSlab(slab: Buffer): void {
   slabs.release(slab)
+}
+
+export function takeLargeSlab(): Buffer {
+  return large.take()
+}
+
+/** Like `releaseSlab`. */
+export function releaseLargeSlab(slab: Buffer): void {
+  large.release(slab)
 }
 
 export function takeShortMemory(): Buffer {

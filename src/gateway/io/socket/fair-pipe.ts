@@ -1,15 +1,22 @@
-// One direction of an upgraded connection: like `from.pipe(to)`, in slices of the thread's time (io/scheduling).
+// One direction of an upgraded connection: like `from.pipe(to)`, in slices of the thread's time (io/scheduling). What a socket reads in one turn of the
+// event loop is gathered, and written at its end.
 
 import type { Duplex, Writable } from 'node:stream'
+import { LARGE_SLAB_BYTES, releaseLargeSlab, takeLargeSlab } from '../../../http2/slabs.ts'
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { PacedReader, threadScheduler } from '../scheduling/thread-scheduler.ts'
+import { listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
+import { type TurnOutput, writeAtTurnEnd } from './turn-outputs.ts'
 
 /** Bytes read per turn while other sources use the thread. */
 const READ_BYTES = 64 * 1024
 /** Maximum pending writes: each takes some 200 bytes besides its data, which may arrive byte by byte. */
 const MAX_WRITES = 512
+/** What is no longer, and alone, is written at once: more is likely to follow in the same turn if it is longer, or if a write is pending. */
+const SHORT_BYTES = 2048
+const NOTHING = Buffer.alloc(0)
 
 /** Sees what passes, before it does. */
 interface PipeTap {
@@ -19,16 +26,23 @@ interface PipeTap {
   isFull(): boolean
 }
 
-export class FairPipe extends PacedReader implements Waiter {
+export class FairPipe extends PacedReader implements TurnOutput, Waiter {
   readonly #from: Duplex
   readonly #to: Writable
   readonly #charge: Charge
   readonly #onWaiting: (() => void) | undefined
   readonly #onWritten: () => void
+  /** Chunks are valid only during their event. */
+  readonly #isShared: boolean
   readonly #tap: PipeTap | undefined
   #account: Account | undefined
   /** Input that waits: no more than `from` had buffered when it was paused. */
   #kept: Buffer[] = []
+  /** Gathered in this turn, and how much of it is filled. */
+  #gathered: Buffer = NOTHING
+  #filled = 0
+  /** It is written at the end of this turn. */
+  #isDue = false
   /** `to` accepts no more for now. */
   #isFull = false
   #inQueue = false
@@ -57,10 +71,10 @@ export class FairPipe extends PacedReader implements Waiter {
     this.#onWritten = () => {
       if (--this.#writes === 0 && this.#isFull && !to.writableNeedDrain) this.#onDrained()
     }
-    from.on('data', (chunk: Buffer) => this.#onData(chunk))
+    this.#isShared = listenSharedRead(from, (chunk) => this.#onData(chunk))
     from.on('end', () => {
       this.#ended = true
-      if (this.#kept.length === 0) to.end()
+      if (this.#kept.length === 0) this.#end()
     })
     to.on('drain', () => this.#onDrained())
     to.once('close', () => this.#drop())
@@ -89,20 +103,20 @@ export class FairPipe extends PacedReader implements Waiter {
 
   #onData(chunk: Buffer): void {
     this.#read += chunk.length
-    if (this.#kept.length === 0 && !this.#isFull) {
+    // A paused socket goes on with what it has read, no more than one read: to keep it would cost a buffer for each chunk.
+    if (this.#kept.length === 0 && (!this.#isFull || (this.#isShared && this.#tap?.isFull() !== true))) {
       const nowMs = performance.now()
       const account = this.#accountNow(nowMs)
       if (threadScheduler.begin(account, nowMs)) {
         this.#write(chunk, account, nowMs)
         threadScheduler.charge(account, nowMs, performance.now())
-        if (this.#read >= READ_BYTES && threadScheduler.hasOthers && !this.#isFull) {
-          this.#from.pause()
-          threadScheduler.readOn(this.#charge, this)
-        }
+        const isLong = this.#read >= READ_BYTES && threadScheduler.hasOthers
+        if (this.#isFull || isLong) this.#from.pause()
+        if (isLong && !this.#isFull) threadScheduler.readOn(this.#charge, this)
         return
       }
     }
-    this.#kept.push(chunk)
+    this.#kept.push(this.#isShared ? Buffer.from(chunk) : chunk)
     threadScheduler.keptBytes += chunk.length
     this.#from.pause()
     if (!this.#isFull) this.#enqueue()
@@ -120,7 +134,7 @@ export class FairPipe extends PacedReader implements Waiter {
     if (this.#kept.length > 0 && !this.#isFull) return true
     this.#inQueue = false
     if (this.#kept.length > 0) return false
-    if (this.#ended) this.#to.end()
+    if (this.#ended) this.#end()
     else if (!this.#isFull) threadScheduler.readOn(this.#charge, this)
     return false
   }
@@ -136,6 +150,12 @@ export class FairPipe extends PacedReader implements Waiter {
     const nowMs = performance.now()
     const account = this.#accountNow(nowMs)
     for (let chunk = this.#take(); chunk !== undefined; chunk = this.#take()) this.#write(chunk, account, nowMs)
+    this.#sendGathered()
+  }
+
+  #end(): void {
+    this.#sendGathered()
+    this.#to.end()
   }
 
   #enqueue(): void {
@@ -162,12 +182,9 @@ export class FairPipe extends PacedReader implements Waiter {
       }
     } else if (this.#tap === undefined || this.#tap.see(chunk)) {
       this.bytes += chunk.length
-      this.#writes++
-      if (!to.write(chunk, this.#onWritten) || this.#writes >= MAX_WRITES || this.#tap?.isFull() === true) {
-        this.#isFull = true
-        this.#from.pause()
-        this.#onWaiting?.()
-      }
+      if (this.#isShared) this.#gather(chunk)
+      else this.#send(chunk, this.#onWritten)
+      if (this.#tap?.isFull() === true) this.#becomeFull()
     }
     const nowMs = performance.now()
     // Charged for the read, which cannot be measured and costs about as much. The caller charges the write.
@@ -175,8 +192,77 @@ export class FairPipe extends PacedReader implements Waiter {
     return nowMs
   }
 
+  #gather(chunk: Buffer): void {
+    const { length } = chunk
+    if (length <= SHORT_BYTES && this.#filled === 0 && this.#to.writableLength === 0) {
+      this.#send(Buffer.from(chunk), this.#onWritten)
+      return
+    }
+    for (let at = 0; at < length; ) {
+      if (this.#filled === 0) this.#gathered = takeLargeSlab()
+      const size = Math.min(length - at, LARGE_SLAB_BYTES - this.#filled)
+      chunk.copy(this.#gathered, this.#filled, at, at + size)
+      this.#filled += size
+      at += size
+      if (this.#filled === LARGE_SLAB_BYTES) this.#sendGathered()
+    }
+    if (this.#isDue || this.#filled === 0) return
+    this.#isDue = true
+    writeAtTurnEnd(this, this.#account?.over === true)
+  }
+
+  writeOut(): void {
+    this.#isDue = false
+    this.#sendGathered()
+  }
+
+  #sendGathered(): void {
+    const slab = this.#gathered
+    const filled = this.#filled
+    if (filled === 0) return
+    if (this.#to.destroyed || this.#to.writableEnded) {
+      this.#drop()
+      return
+    }
+    this.#gathered = NOTHING
+    this.#filled = 0
+    // What has to wait must not take much more memory than it is counted with.
+    if (filled <= (this.#to.writableLength > 0 ? LARGE_SLAB_BYTES / 2 : SHORT_BYTES)) {
+      this.#send(Buffer.from(slab.subarray(0, filled)), this.#onWritten)
+      releaseLargeSlab(slab)
+      return
+    }
+    this.#send(slab.subarray(0, filled), (error) => {
+      // After an error the system may still use it.
+      if (!error) releaseLargeSlab(slab)
+      this.#onWritten()
+    })
+  }
+
+  /** Charges the writing, and the reading: it cannot be measured and costs about as much. */
+  written(sinceMs: number, nowMs: number): void {
+    const account = this.#accountNow(nowMs)
+    threadScheduler.charge(account, sinceMs, nowMs)
+    threadScheduler.charge(account, sinceMs, nowMs)
+  }
+
+  #send(chunk: Buffer, onWritten: (error?: Error | null) => void): void {
+    this.#writes++
+    if (!this.#to.write(chunk, onWritten) || this.#writes >= MAX_WRITES) this.#becomeFull()
+  }
+
+  #becomeFull(): void {
+    if (this.#isFull) return
+    this.#isFull = true
+    this.#from.pause()
+    this.#onWaiting?.()
+  }
+
   #drop(): void {
     while (this.#take() !== undefined);
+    releaseLargeSlab(this.#gathered)
+    this.#gathered = NOTHING
+    this.#filled = 0
   }
 
   #accountNow(nowMs: number): Account {

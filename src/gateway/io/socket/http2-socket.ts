@@ -8,10 +8,10 @@ import type { Charge } from '../../../kit/api/stream.ts'
 import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
-import { Fifo } from '../../core/thread-time/fifo.ts'
 import { threadScheduler } from '../scheduling/thread-scheduler.ts'
 import { listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
+import { type TurnOutput, writeAtTurnEnd, writingTurns } from './turn-outputs.ts'
 
 /** DATA bytes taken from the engine per write: more would only wait in the kernel, less costs system calls. */
 const WRITE_BYTES = 128 * 1024
@@ -25,13 +25,8 @@ export const SLOW_READ_MS: number = 60_000
 const LINGER_MS = 1_000
 const NOTHING = Buffer.alloc(0)
 
-/** Sockets with output, in order: those within their part of the thread's time, and others. */
-const dirty = new Fifo<Http2Socket>()
-const dirtyOver = new Fifo<Http2Socket>()
 /** Bytes of all pending writes. */
 let underway = 0
-/** Number of event loop iterations in which something was written: a cheap clock to tell what is recent. */
-let iteration = 0
 /** Chunks received by HTTP/2 connections of this thread. */
 let reads = 0
 
@@ -39,33 +34,6 @@ let reads = 0
 export function socketReads(): number {
   return reads
 }
-
-/** Flushes at least one of each list; what becomes dirty meanwhile is left for the next turn. */
-function flushDirty(startMs: number, untilMs: number): boolean {
-  if (dirty.length === 0 && dirtyOver.length === 0) return false
-  iteration++
-  beginStep(AT.write, startMs)
-  let nowMs = flushSome(dirty, untilMs, startMs)
-  nowMs = flushSome(dirtyOver, untilMs, nowMs)
-  endStep(nowMs)
-  return dirty.length > 0 || dirtyOver.length > 0
-}
-
-function flushSome(sockets: Fifo<Http2Socket>, untilMs: number, startMs: number): number {
-  let nowMs = startMs
-  for (let left = sockets.length; left > 0; left--) {
-    const socket = sockets.shift()
-    if (socket === undefined) break
-    socket.flush()
-    const sinceMs = nowMs
-    nowMs = performance.now()
-    socket.written(sinceMs, nowMs)
-    if (nowMs >= untilMs) break
-  }
-  return nowMs
-}
-
-threadScheduler.setOutputs({ flush: flushDirty })
 
 /** The source that is charged for the connection, as far as known. */
 interface Payer {
@@ -83,7 +51,7 @@ export interface Http2SocketEvents {
   onWritten(): void
 }
 
-export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
+export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Waiter {
   readonly #socket: Duplex
   readonly #counters: Http2Counters
   readonly #events: Http2SocketEvents
@@ -122,7 +90,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   #hasty = false
   #error = ''
   #recentBytes = 0
-  #recentIteration = 0
+  #recentTurn = 0
 
   /**
    * @param payer who is charged for its cost; default: none, input is charged response by response
@@ -158,10 +126,10 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     addTickable(this)
   }
 
-  /** Recently received bytes, halved each iteration: identifies connections with a bulk transfer in progress. */
+  /** Recently received bytes, halved each turn: identifies connections with a bulk transfer in progress. */
   get recentBytes(): number {
-    const iterations = iteration - this.#recentIteration
-    return iterations > 30 ? 0 : this.#recentBytes >> iterations
+    const turns = writingTurns() - this.#recentTurn
+    return turns > 30 ? 0 : this.#recentBytes >> turns
   }
 
   #receive(chunk: Buffer): void {
@@ -172,7 +140,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
       return
     }
     this.#recentBytes = this.recentBytes + chunk.length
-    this.#recentIteration = iteration
+    this.#recentTurn = writingTurns()
     if (this.#kept.length > 0) {
       this.#keep(chunk, 0)
       return
@@ -262,9 +230,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   onOutput(): void {
     if (this.#dirty) return
     this.#dirty = true
-    if (this.#account?.over === true) dirtyOver.push(this)
-    else dirty.push(this)
-    threadScheduler.schedule()
+    writeAtTurnEnd(this, this.#account?.over === true)
   }
 
   onClosed(code: number, message: string): void {
@@ -278,7 +244,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   // === writing ===
 
   /** Called once per turn if there is output and no pending write. */
-  flush(): void {
+  writeOut(): void {
     const connection = this.#connection
     const socket = this.#socket
     const parts = this.#parts
@@ -337,7 +303,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   /** Closes at once: GOAWAY if it still fits; every stream is reset. */
   destroy(code: number): void {
     this.#connection?.destroy(code)
-    this.flush()
+    this.writeOut()
     this.#end()
     this.#socket.destroy()
   }

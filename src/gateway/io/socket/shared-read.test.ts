@@ -1,38 +1,24 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
-import { createServer, type TLSSocket, connect as tlsConnect } from 'node:tls'
+import { TlsPairs } from '../../../../test/harness/tls-pairs.ts'
 import { standsStill, waitFor } from '../../../../test/harness/wait.ts'
-import { createCA, issueCertificate } from '../../../pki/io/pki.ts'
 import { listenSharedRead } from './shared-read.ts'
+import { closeAfter, LINGER_BYTES } from './socket-close.ts'
 
-const ca = createCA({ commonName: 'shared read' })
-const { certPem, keyPem } = issueCertificate(ca, { commonName: 'localhost', dnsNames: ['localhost'], usage: 'server' })
+const pairs = new TlsPairs()
+after(() => pairs.close())
+
 /** Several TLS records, of which no two are the same. */
 const SENT = Buffer.from(Array.from({ length: 30_000 }, (_, i) => `${i},`).join(''))
-
-const server = createServer({ cert: certPem, key: keyPem, ALPNProtocols: ['h2'] })
-server.listen(0, '127.0.0.1')
-after(() => server.close())
-
-/** A client, and the socket that the server has for it. */
-async function pair(): Promise<{ readonly client: TLSSocket; readonly accepted: TLSSocket }> {
-  if (!server.listening) await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const secured = once(server, 'secureConnection')
-  const client = tlsConnect({ host: '127.0.0.1', port, servername: 'localhost', ca: ca.certPem })
-  await once(client, 'secureConnect')
-  const [accepted] = (await secured) as [TLSSocket]
-  return { client, accepted }
-}
 
 test('all sockets that a server has accepted read into one memory', async () => {
   const memories = new Set<ArrayBufferLike>()
   const got: Buffer[] = []
   for (let i = 0; i < 3; i++) {
-    const { client, accepted } = await pair()
+    const { client, accepted } = await pairs.open()
     const listens = listenSharedRead(accepted, (chunk) => {
       memories.add(chunk.buffer)
       got.push(Buffer.from(chunk))
@@ -42,13 +28,12 @@ test('all sockets that a server has accepted read into one memory', async () => 
     client.end(SENT)
     await once(accepted, 'end')
     assert.ok(Buffer.concat(got).equals(SENT))
-    accepted.destroy()
   }
   assert.equal(memories.size, 1)
 })
 
 test('what a socket has read before comes first', async () => {
-  const { client, accepted } = await pair()
+  const { client, accepted } = await pairs.open()
   client.write('before ')
   await once(accepted, 'readable')
   accepted.removeAllListeners('readable')
@@ -57,11 +42,10 @@ test('what a socket has read before comes first', async () => {
   client.end('after')
   await once(accepted, 'end')
   assert.equal(got.join(''), 'before after')
-  accepted.destroy()
 })
 
 test('a paused socket reads no further, and then goes on', async () => {
-  const { client, accepted } = await pair()
+  const { client, accepted } = await pairs.open()
   const got: Buffer[] = []
   let bytes = 0
   assert.ok(
@@ -79,7 +63,37 @@ test('a paused socket reads no further, and then goes on', async () => {
   accepted.resume()
   await once(accepted, 'end')
   assert.ok(Buffer.concat(got).equals(much))
-  accepted.destroy()
+})
+
+test('who listens later takes the place of who did before', async () => {
+  const { client, accepted } = await pairs.open()
+  const got: string[] = []
+  for (const name of ['one', 'other']) {
+    assert.ok(listenSharedRead(accepted, (chunk) => void got.push(`${name} ${chunk}`)))
+    client.write('bytes')
+    await waitFor('them', () => got.length > 0)
+    assert.deepEqual(got.splice(0), [`${name} bytes`])
+  }
+})
+
+test('of a socket that is closed only a little is still read, whoever has read it before', async () => {
+  const { client, accepted } = await pairs.open()
+  let passed = 0
+  listenSharedRead(accepted, (chunk) => {
+    passed += chunk.length
+  })
+  const goesOn = (): void => {
+    while (client.write(SENT));
+  }
+  client.on('drain', goesOn)
+  goesOn()
+  await waitFor('something', () => passed > 0)
+  const before = accepted.bytesRead
+  closeAfter(accepted, 'the end')
+  const passedBefore = passed
+  await once(accepted, 'close')
+  assert.equal(passed, passedBefore)
+  assert.ok(accepted.bytesRead - before <= LINGER_BYTES + 2 * 64 * 1024, `${accepted.bytesRead - before} bytes`)
 })
 
 test('what is no open socket is listened to as ever', async () => {

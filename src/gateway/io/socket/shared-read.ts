@@ -30,7 +30,7 @@ function findKeys(): OnReadKeys | undefined {
 }
 
 /**
- * Listens for what a socket reads. @returns whether it reads into the shared buffer, as with `onread`: then each chunk is valid during the call only.
+ * Listens for what a socket reads, in place of who did so before by this function. @returns whether it reads into the shared buffer, as with `onread`: then each chunk is valid during the call only.
  * False: it is no open socket of the system, or this version of Node does it in another way.
  */
 export function listenSharedRead(socket: Duplex, receive: (chunk: Buffer) => void): boolean {
@@ -43,8 +43,9 @@ export function listenSharedRead(socket: Duplex, receive: (chunk: Buffer) => voi
     receive(memory.subarray(0, bytes))
     return true
   }
-  Reflect.set(socket, keys.buffer, memory)
   Reflect.set(socket, keys.callback, callback)
+  if (Reflect.get(socket, keys.buffer) === memory) return true
+  Reflect.set(socket, keys.buffer, memory)
   handle.useUserBuffer(memory)
   return true
 }

@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { listenSharedRead } from './shared-read.ts'
 
 /**
  * How long we read on before closing a connection: closing with unread bytes makes TCP reset it, and the client never sees the response (RFC 9112
@@ -22,7 +23,7 @@ export function closeAfter(socket: Duplex, last: string): void {
   // Detaches node:http's parser, which only listens to 'data'.
   socket.removeAllListeners('data')
   let discarded = 0
-  socket.on('data', (chunk: Buffer) => {
+  listenSharedRead(socket, (chunk) => {
     discarded += chunk.length
     if (discarded > LINGER_BYTES) socket.pause()
   })

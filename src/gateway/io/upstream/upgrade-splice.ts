@@ -162,10 +162,12 @@ class Splicing implements Splice {
     client.write(responseHead(answer), 'latin1')
     upstream.on('error', () => {
       this.#endBy('upstream')
+      toClient.flush()
       client.destroy()
     })
     client.on('error', () => {
       this.#endBy('client')
+      fromClient.flush()
       upstream.destroy()
     })
     upstream.once('end', () => this.#endBy('upstream'))
