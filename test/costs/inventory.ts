@@ -188,7 +188,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/pki/io/x509-chain.ts': row('subject of a certificate'),
   'src/pki/io/certificate-validity.ts': row('certificates and keys'),
   'src/gateway/io/reviews/credential-hashes.ts': notInput('a token, at most as long as a head, in one pass'),
-  'src/gateway/core/logout/logout-form.ts': row('logout token'),
+  'src/gateway/core/logout/logout-token.ts': row('logout token'),
   'src/pki/io/jwt.ts': row('JSON Web Token'),
   'src/pki/io/pki-files.ts': notInput(OPERATOR),
   'src/pki/io/pki.ts': notInput(OWN),

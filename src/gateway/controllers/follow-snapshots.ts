@@ -2,8 +2,7 @@
 // removed endpoints or clusters, or for a revoked user.
 
 import type { Clock } from '../../kit/api/ports.ts'
-import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
-import { handsOver } from '../core/cluster/hands-over.ts'
+import { type CompiledCluster, handsOver } from '../core/cluster/compiled-cluster.ts'
 import type { TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterHandle, ClusterTable } from '../state/clusters.ts'

@@ -3,7 +3,7 @@
 
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { readRequestInfo, refuseRevoked } from '../core/admission/steps.ts'
-import { handsOver } from '../core/cluster/hands-over.ts'
+import { handsOver } from '../core/cluster/compiled-cluster.ts'
 import type { Decision, HandOver, Requested } from './exchange/decision.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { type Authenticated, authenticated } from './exchange/identity.ts'

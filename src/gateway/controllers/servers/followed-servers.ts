@@ -16,8 +16,7 @@ import {
 } from '../../core/endpoints/resolution.ts'
 import type { ServerFact } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { FollowedSlices } from './followed-slices.ts'
-import type { FollowedServerState, LookUpCounts } from './server-state.ts'
+import { type FollowedServerState, FollowedSlices, type LookUpCounts } from './followed-slices.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
 
 interface FollowedServersDeps {

@@ -1,6 +1,5 @@
 // Follows the `kubernetes` EndpointSlices of clusters with spec.followEndpointSlice, through their own endpoints, and recompiles the
-// cluster
-// when the addresses change. A lost watch and slices without an address change nothing.
+// cluster when the addresses change. A lost watch and slices without an address change nothing.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -10,8 +9,8 @@ import type { ClosableClient } from '../../../kube/api/object-client.ts'
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
 import { SEEDS } from '../../core/cluster/compile-settings.ts'
 import { type SliceAddresses, sliceAddresses } from '../../core/endpoints/slice-addresses.ts'
+import type { ServerFact } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import type { FollowedServerState, LookUpCounts } from './server-state.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
 
 interface FollowedSlicesDeps {
@@ -124,4 +123,18 @@ export class FollowedSlices {
 function slimSlice(slice: JsonObject): JsonObject {
   const { name, namespace, uid, resourceVersion } = recordOf(slice['metadata'])
   return { ...slice, metadata: { name, namespace, uid, resourceVersion } } as JsonObject
+}
+
+/** Results of the look-ups of one server. */
+export interface LookUpCounts {
+  found: number
+  /** Neither an address nor an error. */
+  empty: number
+  error: number
+}
+
+/** State of a server whose addresses are followed. */
+export interface FollowedServerState extends ServerFact {
+  readonly cluster: string
+  readonly counts: Readonly<LookUpCounts>
 }

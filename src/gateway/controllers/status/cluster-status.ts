@@ -21,9 +21,7 @@ import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, IssuerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
-import { type KnownCluster, keepCluster } from './known.ts'
-import { generationOf, statusOf } from './objects.ts'
-import { ProblemIndex } from './problems.ts'
+import { generationOf, type KnownCluster, keepCluster, statusOf } from './known.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
 import { ReplicaLeases } from './replicas.ts'
 import { StatusSweep, SWEEP_SLICES } from './sweep.ts'
@@ -268,5 +266,35 @@ class ClusterStatuses implements ClusterStatusController {
       if (outcome === 'failed') log.debug('status cannot be written', { cluster: name, reason: errorMessage(error) })
       return outcome
     }
+  }
+}
+
+const NO_PROBLEMS: readonly SourceError[] = []
+
+/** The problems of a delivery, by cluster. */
+class ProblemIndex {
+  #read: readonly SourceError[] = NO_PROBLEMS
+  #byCluster: ReadonlyMap<string, readonly SourceError[]> = new Map()
+
+  of(cluster: string): readonly SourceError[] {
+    return this.#byCluster.get(cluster) ?? NO_PROBLEMS
+  }
+
+  /** Reads a delivery, unless it is the same array as before. Returns the clusters whose problems have changed. */
+  read(problems: readonly SourceError[]): readonly string[] {
+    if (problems === this.#read) return []
+    const before = this.#byCluster
+    const after = new Map<string, SourceError[]>()
+    for (const problem of problems) {
+      if (problem.cluster === undefined || problem.cluster === '') continue
+      const those = after.get(problem.cluster)
+      if (those === undefined) after.set(problem.cluster, [problem])
+      else those.push(problem)
+    }
+    this.#read = problems
+    this.#byCluster = after
+    return [...new Set([...before.keys(), ...after.keys()])].filter(
+      (name) => !sameJson(before.get(name), after.get(name)),
+    )
   }
 }

@@ -3,7 +3,6 @@
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import type { ShownCache } from '../../core/status/cached-resources.ts'
-import { generationOf } from './objects.ts'
 
 /** Known state of one object. */
 export interface KnownCluster {
@@ -45,4 +44,22 @@ const NEW = {
   cache: undefined,
   lastSeen: undefined,
   refused: 0,
+}
+
+interface ServedMetadata {
+  readonly generation?: number
+}
+
+/** 1 for an object without a generation. */
+export function generationOf(object: JsonObject): number {
+  return metadataOf(object).generation ?? 1
+}
+
+function metadataOf(object: JsonObject): ServedMetadata {
+  return (object['metadata'] ?? {}) as ServedMetadata
+}
+
+export function statusOf(object: JsonObject): UpstreamClusterStatus | undefined {
+  const status = object['status']
+  return typeof status === 'object' && status !== null ? (status as UpstreamClusterStatus) : undefined
 }

@@ -11,8 +11,7 @@ import { shownCache } from '../../core/status/cached-resources.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
-import type { KnownCluster } from './known.ts'
-import { statusOf } from './objects.ts'
+import { type KnownCluster, statusOf } from './known.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
 
 /** The state that a sweep reads. */

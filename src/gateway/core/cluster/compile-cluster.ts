@@ -1,19 +1,28 @@
 // UpstreamCluster -> CompiledCluster: defaults applied, bytes decoded, names turned into indexes.
 
-import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../../kit/api/json/json-schema.ts'
+import {
+  type Complete,
+  complete,
+  fieldOf,
+  itemOf,
+  type Schema,
+  type ValueOf,
+} from '../../../kit/api/json/json-schema.ts'
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
+import { parseDuration } from '../../../kit/core/text/duration.ts'
 import type { ResolvedCluster } from '../../api/resource-source.ts'
+import { AUDIT_SCHEMA } from '../../api/upstream-cluster/audit-schema.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
+import { clusterOfMember } from '../../api/upstream-cluster/federation/federation.ts'
+import { bytesOf, type ReadCache } from '../../api/upstream-cluster/read-cache/read-cache.ts'
+import { READ_CACHE_SCHEMA } from '../../api/upstream-cluster/read-cache/read-cache-schema.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import {
   type DispatchPolicy,
   FEATURE_GATES_ANNOTATION,
   type UpstreamClusterSpec,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
-import { compileSessionRecording } from './compile-audit.ts'
-import { compileFederation } from './compile-federation.ts'
 import { compileProtection, compileScaleProtection } from './compile-protection.ts'
-import { compileReadCache } from './compile-read-cache.ts'
 import { compileAccess, compileRule, compileWeight } from './compile-rules.ts'
 import {
   compileAuthentication,
@@ -29,7 +38,16 @@ import {
   NO_ADDRESSES,
   type ServerAddresses,
 } from './compile-settings.ts'
-import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
+import type {
+  CompiledCachedResource,
+  CompiledCluster,
+  CompiledEndpoint,
+  CompiledFederation,
+  CompiledPolicy,
+  CompiledSchema,
+  CompiledSessionRecording,
+} from './compiled-cluster.ts'
+
 /**
  * Everything the request path needs, with the schema's defaults. Does not throw on an object that passed validation, and fails closed on
  * one that would not: an unknown endpoint in a subset serves nothing.
@@ -134,4 +152,71 @@ function compilePolicy(
     deny: policy.action === 'Deny',
     shadow,
   }
+}
+
+type Audit = ValueOf<typeof AUDIT_SCHEMA>
+
+/** spec.audit. undefined = sessions are not recorded. */
+function compileSessionRecording(
+  audit: Audit | undefined,
+  schema: Schema<Audit> = AUDIT_SCHEMA,
+): CompiledSessionRecording | undefined {
+  if (audit?.sessions === undefined) return undefined
+  const { record, portForwards, whenFull } = complete(fieldOf(schema, 'sessions'), audit.sessions)
+  return { input: record === 'InputAndOutput', portForwards, isRequired: whenFull === 'Block' }
+}
+
+/** spec.members and spec.federation. undefined = the cluster has servers of its own. */
+function compileFederation(
+  { members = [], federation }: UpstreamClusterSpec,
+  schema: Schema<UpstreamClusterSpec>,
+): CompiledFederation | undefined {
+  if (members.length === 0) return undefined
+  const ofFederation = fieldOf(schema, 'federation')
+  const resource = itemOf(fieldOf(ofFederation, 'resources'))
+  const { mode, partial, denied, resources = [] } = complete(ofFederation, federation ?? {})
+  return {
+    members: members.map((member) => ({
+      name: member.name,
+      cluster: clusterOfMember(member),
+      trustsUsers: complete(itemOf(fieldOf(schema, 'members')), member).trustUsers,
+    })),
+    mode,
+    resources: resources.map((one) => complete(resource, one)),
+    omitsUnread: partial === 'Omit',
+    omitsDenied: denied === 'Omit',
+  }
+}
+
+const ALL_NAMESPACES = ['']
+const ENCODINGS = { JSON: 'json', Protobuf: 'protobuf' } as const
+const ALL_ENCODINGS = ['JSON', 'Protobuf'] as const
+
+/** spec.cache. undefined = no resource is named. What cannot be read allows nothing: the resource is forwarded. */
+function compileReadCache(
+  cache: ReadCache,
+  schema: Schema<ReadCache> = READ_CACHE_SCHEMA,
+): readonly CompiledCachedResource[] | undefined {
+  if (cache.length === 0) return undefined
+  return cache.map((entry) => {
+    const {
+      group = '',
+      version,
+      resource,
+      namespaces = [],
+      encodings = [],
+      ...amounts
+    } = complete(itemOf(schema), entry)
+    const { maxBytes, maxStaleness } = amounts
+    const named = encodings.length === 0 ? ALL_ENCODINGS : encodings
+    return {
+      group,
+      version,
+      resource,
+      namespaces: namespaces.length === 0 ? ALL_NAMESPACES : [...new Set(namespaces)],
+      encodings: [...new Set(named)].map((encoding) => ENCODINGS[encoding]),
+      maxBytes: bytesOf(maxBytes) ?? 0,
+      maxStalenessMs: parseDuration(maxStaleness) ?? 0,
+    }
+  })
 }

@@ -370,3 +370,12 @@ export interface CompiledAggregation {
   /** A pod updated every `intervalMs`, so that an idle cell still sends events; undefined = none. */
   readonly updateTrigger: { readonly namespace: string; readonly name: string; readonly intervalMs: number } | undefined
 }
+
+/**
+ * Whether a cluster with members still hands requests of its users over to one of them.
+ * @param cluster as it is now; undefined = it is gone
+ * @param member the UpstreamCluster
+ */
+export function handsOver(cluster: CompiledCluster | undefined, member: string): boolean {
+  return cluster?.federation?.members.some((one) => one.cluster === member && one.trustsUsers) === true
+}

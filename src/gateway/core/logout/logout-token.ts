@@ -36,3 +36,12 @@ export function readLogoutClaims(header: Claims, claims: Claims): LoggedOut | { 
   }
   return { sid, sub, endedSeconds: Math.ceil(iat) }
 }
+
+export const LOGOUT_FORM = 'application/x-www-form-urlencoded'
+
+/** The one token of a form (section 2.5); undefined = it is not such a form, or has several. */
+export function readLogoutForm(contentType: string, body: string): string | undefined {
+  if (contentType.split(';', 1)[0]?.trim().toLowerCase() !== LOGOUT_FORM) return undefined
+  const [token = '', ...others] = new URLSearchParams(body).getAll('logout_token')
+  return token === '' || others.length > 0 ? undefined : token
+}
