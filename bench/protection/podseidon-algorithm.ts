@@ -8,7 +8,7 @@ import type {
   PodProtector,
   PodProtectorStatus,
 } from '../../src/protection/api/pod-protector.ts'
-import type { HistoryLimits } from '../../src/protection/core/history/limits.ts'
+import type { HistoryLimits } from '../../src/protection/core/history/cell-history.ts'
 import { formatMicros, parseMicros } from '../../src/protection/core/history/micro-time.ts'
 import type { PodCounts } from '../../src/protection/core/quota/pod-facts.ts'
 import type { QuotaPod } from '../../src/protection/core/quota/quota.ts'

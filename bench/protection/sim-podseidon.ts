@@ -2,7 +2,7 @@
 
 import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
-import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/limits.ts'
+import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/cell-history.ts'
 import { aggregatePods } from '../../src/protection/core/quota/pod-facts.ts'
 import { type PodseidonItem, type PodseidonResult, podseidonAggregate, podseidonBatch } from './podseidon-algorithm.ts'
 import { SimAggregatorBase } from './sim-aggregator.ts'

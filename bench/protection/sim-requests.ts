@@ -1,6 +1,6 @@
 // The deletions of a run, each from its client to upstream and back: through the filter, past it with the webhook, or both.
 
-import { meansNotDeleted } from '../../src/protection/core/requests/deletion-answer.ts'
+import { meansNotDeleted } from '../../src/protection/core/ledger/verdicts.ts'
 import type { SimPod, TrueCell } from './sim-cell.ts'
 import type { SimReplica, SimVerdict, World } from './sim-ledger.ts'
 import { SimRandom } from './sim-queue.ts'

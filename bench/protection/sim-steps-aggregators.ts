@@ -4,7 +4,7 @@ import { DEFAULT_PROTECTION_SETTINGS } from '../../src/process/api/protection-se
 import type { PodProtector, PodProtectorStatus } from '../../src/protection/api/pod-protector.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
 import { AdmissionTimes } from '../../src/protection/controllers/aggregator/count.ts'
-import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/limits.ts'
+import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/cell-history.ts'
 import { parseMicros } from '../../src/protection/core/history/micro-time.ts'
 import { aggregateCell } from '../../src/protection/core/ledger/aggregate-cell.ts'
 import { aggregatePods, isAvailable } from '../../src/protection/core/quota/pod-facts.ts'

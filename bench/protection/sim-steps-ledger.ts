@@ -2,9 +2,9 @@
 
 import type { PodProtector, PodProtectorStatus } from '../../src/protection/api/pod-protector.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
-import { limitsOf } from '../../src/protection/core/history/limits.ts'
+import { limitsOf } from '../../src/protection/core/history/cell-history.ts'
 import { applyOperations, type HistoryOperation } from '../../src/protection/core/ledger/history.ts'
-import { evaluateDeletion, freePass } from '../../src/protection/core/quota/evaluate.ts'
+import { evaluateDeletion, freePass } from '../../src/protection/core/quota/quota.ts'
 import { LIMITS, type Shown, StepsAggregators, type StepsSetup, TIMEOUT_MS } from './sim-steps-aggregators.ts'
 import type { Step, StepsPod } from './sim-steps-pods.ts'
 

@@ -21,7 +21,7 @@ import { compileDegrade } from '../../src/gateway/core/cluster/compile-settings.
 import { degradeMessage } from '../../src/gateway/core/policy/degrade.ts'
 import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
 import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
-import { canBecome, PHASES } from '../../src/gateway/request/exchange/phase.ts'
+import { canBecome, PHASES } from '../../src/gateway/request/exchange/state.ts'
 import * as budget from '../../src/http2/budget.ts'
 import { CLIENT_SIDE_LIMITS, SERVER_LIMITS } from '../../src/http2/limits.ts'
 import { fieldOf, impliedDefault, type JsonSchema } from '../../src/kit/api/json/json-schema.ts'
@@ -98,16 +98,9 @@ const PAGES = [
 ]
 
 /** What the spine calls that is no step of a request. */
-const NOT_STEPS = new Set([
-  'refuse',
-  'policyOf',
-  'resumeAdmission',
-  'isRefusal',
-  'isWatch',
-  'headerValue',
-  'sessionKind',
-  'giveShare',
-])
+const NOT_STEPS = new Set(['refuse', 'policyOf', 'isRefusal', 'isWatch', 'headerValue', 'sessionKind', 'giveShare'])
+/** Steps that are no functions of other files: what the spine calls for them. */
+const OWN_STEPS = { lookup: /\blookup\(/, admit: /\.filters\.run\(/, recheck: /\brecheckLater\(/ }
 /** Headings of life-of-a-request.md for what happens around the spine. */
 const AROUND_THE_SPINE = ['Before the spine', 'observe']
 
@@ -137,7 +130,7 @@ function codeOf(cell: string | undefined): string {
   return /^`([^`]+)`$/.exec(cell ?? '')?.[1] ?? ''
 }
 
-/** Functions that the spine calls and that other files export, by the names they have there. */
+/** What the spine calls: functions that other files export, by the names they have there, and its own steps. */
 function spineSteps(): string[] {
   const source = read('src/gateway/request/serve.ts')
   const imported = [...source.matchAll(/^import \{([^}]*)\} from '(?:\.|\.\.\/core)\/[^']+'/gm)]
@@ -147,7 +140,8 @@ function spineSteps(): string[] {
     .map((name) => name.split(' as ').at(-1) ?? '')
   const body = source.slice(source.indexOf('function serve('), source.indexOf('function goOnLater'))
   const called = imported.filter((name) => new RegExp(`\\b${name}\\(`).test(body))
-  return called.filter((name) => /^[a-z]/.test(name) && !NOT_STEPS.has(name) && !name.endsWith('Message'))
+  const own = Object.entries(OWN_STEPS).flatMap(([name, call]) => (call.test(body) ? [name] : []))
+  return [...own, ...called].filter((name) => /^[a-z]/.test(name) && !NOT_STEPS.has(name) && !name.endsWith('Message'))
 }
 
 test('life of a request has one heading for each step of the spine, and no other', () => {
@@ -157,7 +151,7 @@ test('life of a request has one heading for each step of the spine, and no other
 })
 
 test('architecture draws the phases of a request as they are', () => {
-  const [, drawn = ''] = /\[gateway\/request\/exchange\/phase\.ts\].*?```\n(.*?)```/s.exec(ARCHITECTURE) ?? []
+  const [, drawn = ''] = /\[gateway\/request\/exchange\/state\.ts\].*?```\n(.*?)```/s.exec(ARCHITECTURE) ?? []
   const arrows = new Set<string>()
   for (const line of drawn.split('\n')) {
     const states = line.trim().split(/ ──[^─▸]+──▸ /)

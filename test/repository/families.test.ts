@@ -172,7 +172,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     decided: {
       'gateway/state/connection-places': 26,
       'gateway/core/limits/global-slots': 10,
-      'protection/core/batch/waiting': 59,
+      'protection/core/batch/retry-batch': 59,
       'sessions/core/recording/directory-room': 94,
     },
     otherwise: {

@@ -1,8 +1,8 @@
 // Authenticates the sender: x509, then bearer token, then anonymous (apiserver/pkg/authentication/request/union).
-// A credential that is present but wrong is 401, never anonymous. Results are cached per connection.
+// A credential that is present but wrong is 401, never anonymous. Results are cached per connection. Then the user that it wants to act as.
 
 import type { Peer } from '../../kit/api/stream.ts'
-import { isRefusal, type Refusal } from '../../kit/core/refusal/refusal.ts'
+import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { ANONYMOUS } from '../../kube/api/user.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
 import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
@@ -10,14 +10,23 @@ import type { CredentialOrigin } from '../api/identity-seen.ts'
 import { refuseRevokedPart, refuseUnauthorized } from '../core/admission/steps.ts'
 import type { CompiledCluster, CompiledIssuer, CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/cluster/revocation.ts'
+import {
+  type AccessReviewAttributes,
+  type ClientImpersonation,
+  impersonatedUser,
+  impersonationForbiddenMessage,
+  impersonationReviews,
+  readImpersonation,
+} from '../core/identity/impersonate.ts'
 import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
+import type { AccessReviewResult } from '../io/reviews/access-review.ts'
 import { certificateHashes, tokenHashes } from '../io/reviews/credential-hashes.ts'
 import { sessionOfReviewed } from '../io/reviews/issuer-tokens.ts'
 import type { TokenQuery, TokenReviewResult } from '../io/reviews/token-review.ts'
 import { KnownSecret } from '../io/secrets/known-secret.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { fail, refuseBlocked, refuseBlockedToken, refuseFailed, trialPassed } from './blocked-address.ts'
-import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
+import { accessVerdict, REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { type Authenticated, authenticated } from './exchange/identity.ts'
 
@@ -243,4 +252,66 @@ function anonymousIn(cluster: CompiledCluster): Authenticated | Refusal {
   const fresh = authenticated(ANONYMOUS, 'anonymous')
   anonymous.set(cluster, fresh)
   return fresh
+}
+
+// === impersonation ===
+
+/**
+ * The identity to act as (kubectl --as); unchanged if the client requests no impersonation. Each item is authorized by a SubjectAccessReview sent as the
+ * gateway, then the requester's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
+ */
+export function impersonate(
+  exchange: Exchange,
+  live: LiveCluster,
+  requester: Authenticated,
+): Authenticated | Refusal | Promise<Authenticated | Refusal> {
+  const wanted = exchange.head.impersonates ? readImpersonation(exchange.list) : undefined
+  if (wanted === undefined) return requester
+  if (isRefusal(wanted)) return wanted
+  return impersonated(exchange, live, requester, wanted)
+}
+
+/** Reviews one by one, user first, until the first denial: a requester without the right costs one review, whatever it asks for. */
+async function impersonated(
+  exchange: Exchange,
+  live: LiveCluster,
+  requester: Authenticated,
+  wanted: ClientImpersonation,
+): Promise<Authenticated | Refusal> {
+  const { clock } = exchange.gw
+  const endsAtMs = clock.monotonic() + REVIEW_TIMEOUT_MS
+  for (const { asked, meant } of impersonationQuestions(requester, wanted)) {
+    const timeoutMs = endsAtMs - clock.monotonic()
+    const hasTime = timeoutMs > 0 && !exchange.gone
+    const verdict = hasTime ? await accessVerdict(exchange, live, requester, asked, timeoutMs) : NO_TIME
+    if (verdict.kind === 'unavailable') return refuseUnanswered(exchange.gw, live, 'access-review', COULD_NOT, verdict)
+    if (verdict.kind === 'denied')
+      return refuse('impersonation-forbidden', impersonationForbiddenMessage(requester.user, meant, verdict.reason))
+  }
+  return authenticated(impersonatedUser(wanted), requester.kind === 'anonymous' ? 'anonymous' : 'token')
+}
+
+/**
+ * An anonymous requester is unverified, and must not cause a review for each name it makes up: it may impersonate
+ * users of any name, or none. That is a single review for all such requests.
+ */
+function impersonationQuestions(requester: Authenticated, wanted: ClientImpersonation): readonly Question[] {
+  const all = impersonationReviews(wanted).map((attributes) => ({ asked: attributes, meant: attributes }))
+  const [first] = all
+  if (requester.kind !== 'anonymous' || first === undefined) return all
+  return [{ asked: { ...first.asked, namespace: '', name: '' }, meant: first.meant }, ...all]
+}
+
+interface Question {
+  readonly asked: AccessReviewAttributes
+  /** What a denial is about. */
+  readonly meant: AccessReviewAttributes
+}
+
+const COULD_NOT = 'impersonation could not be authorized'
+
+const NO_TIME: AccessReviewResult = {
+  kind: 'unavailable',
+  message: `the client has gone, or the access reviews took more than ${REVIEW_TIMEOUT_MS} ms`,
+  retryAfterSeconds: 0,
 }

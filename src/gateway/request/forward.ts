@@ -17,14 +17,12 @@ import { threadScheduler } from '../io/scheduling/thread-scheduler.ts'
 import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { waitRefusal } from '../io/upstream/waiting.ts'
 import type { AnswerChange } from './exchange/answer-change.ts'
-import { Attempt } from './exchange/attempt.ts'
+import { Attempt, selectEndpoint } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { NOT_AN_ANSWER, refuseUnreadAnswer, respond } from './exchange/respond.ts'
-import { selectEndpoint } from './exchange/select-endpoint.ts'
 import type { Answering, UpstreamHalf } from './exchange/state.ts'
-import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
-import { changedAnswer, WholeAnswer, withLength } from './whole-answer.ts'
+import { changedAnswer, type HeldAnswer, type Holder, holdAnswer, WholeAnswer, withLength } from './held-answer.ts'
 
 /** For a request that was not processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3

@@ -1,12 +1,15 @@
-// Holds a response until it is complete, so that if its endpoint dies midway another one can be asked: the client has
-// seen none of it yet. Only small responses, for a short while, within a memory limit per thread.
+// Responses that are collected before the client sees any of them. Held: so that another endpoint can be asked if this one dies midway; only small
+// ones, for a short while, within a memory limit per thread. Whole: to be changed, because a member gave it whose names are others here.
 
 import { ChunkQueue } from '../../http2/chunk-queue.ts'
 import type { HeaderList, Stream } from '../../kit/api/stream.ts'
+import { BodyPieces } from '../../kube/core/answers/body-pieces.ts'
 import type { AuditTrail } from '../api/audit-trail.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import { headerListBytes } from '../core/request/header-list.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
+import type { AnswerChange } from './exchange/answer-change.ts'
+import type { Exchange } from './exchange/exchange.ts'
 
 /** Per response: its head, as counted by RFC 9113 section 6.5.2, and its body. */
 export const MAX_HELD_BYTES: number = 64 * 1024
@@ -156,4 +159,56 @@ function passOnOld(nowMs: number): void {
     held.discard()
   }
   timer = undefined
+}
+
+/** Charged to the sender. */
+export class WholeAnswer {
+  /** As upstream sent it. */
+  readonly head: HeaderList
+  readonly #exchange: Exchange
+  readonly #pieces = new BodyPieces()
+  #bytes = 0
+
+  constructor(exchange: Exchange, head: HeaderList) {
+    this.#exchange = exchange
+    this.head = head
+  }
+
+  /** @returns whether it is collected, which depends on its length and on what waits for the sender */
+  add(chunk: Buffer, maxBytes: number): 'added' | 'too-long' | 'no-memory' {
+    const bytes = this.#bytes + chunk.length
+    if (bytes > maxBytes) return 'too-long'
+    if (!this.#exchange.takeMemory(chunk.length)) return 'no-memory'
+    this.#bytes = bytes
+    this.#pieces.add(chunk)
+    return 'added'
+  }
+
+  take(): Buffer {
+    return Buffer.concat(this.#pieces.take())
+  }
+
+  discard(): void {
+    this.#pieces.clear()
+    this.#exchange.giveMemory(this.#bytes)
+    this.#bytes = 0
+  }
+}
+
+/** @returns undefined = it cannot be read */
+export function changedAnswer(change: AnswerChange, head: HeaderList, body: Buffer): Buffer | undefined {
+  // Nothing else was asked for.
+  if ((headerValue(head, 'content-encoding') ?? 'identity') !== 'identity') return undefined
+  return change.change(Number(head[1]), headerValue(head, 'content-type') ?? '', body)
+}
+
+/** `head` for a body of another length. */
+export function withLength(head: HeaderList, bytes: number): HeaderList {
+  const changed: HeaderList = []
+  for (let i = 0; i + 1 < head.length; i += 2) {
+    const name = head[i] ?? ''
+    if (name !== 'content-length') changed.push(name, head[i + 1] ?? '')
+  }
+  changed.push('content-length', String(bytes))
+  return changed
 }

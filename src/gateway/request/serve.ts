@@ -9,31 +9,34 @@ import { AT, endStep, nextStepAt, workOn } from '../../kit/io/stalls/steps.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { asksForClusters, lookupCluster, tellsOfLogout } from '../core/cluster/lookup-cluster.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
 import { listRequestOf } from '../core/list-cost/list-request.ts'
 import { clientClassOf } from '../core/policy/client-class.ts'
-import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
+import { unknownClusterMessage } from '../core/policy/policy-messages.ts'
+import {
+  misdirectedListMessage,
+  misdirectedMessage,
+  upgradeUnsupportedMessage,
+} from '../core/policy/traffic-messages.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
+import { originForm } from '../core/request/request-target.ts'
 import { sessionKind } from '../core/request/session-request.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { refuseEndedGrant, withGrants } from './access-grants.ts'
-import { admit, recheck, resumeAdmission } from './admit.ts'
-import { authenticate } from './authenticate.ts'
+import { authenticate, impersonate } from './authenticate.ts'
 import { endSessions } from './backchannel-logout.ts'
 import { refuseEndedSession } from './ended-session.ts'
 import type { Asked, Decision, Filters, HandOver, Permit, Recheck, Requested } from './exchange/decision.ts'
 import { Exchange } from './exchange/exchange.ts'
 import type { Gateway } from './exchange/gateway.ts'
 import type { Authenticated } from './exchange/identity.ts'
-import { refuseCancelled } from './exchange/refuse-cancelled.ts'
 import { respond } from './exchange/respond.ts'
-import { takeShare, takeUnknownShare } from './exchange/running-share.ts'
+import { refuseCancelled, takeShare, takeUnknownShare } from './exchange/running-share.ts'
 import { forward } from './forward.ts'
 import { refuseNotHandedOver, servedInMember } from './hand-over.ts'
-import { impersonate } from './impersonation.ts'
 import { listClusters } from './list-clusters.ts'
-import { lookup } from './lookup.ts'
 import { upgrade } from './upgrade.ts'
 
 /** A refusal still to be sent; undefined = forwarded or waiting. */
@@ -207,17 +210,17 @@ function serveCaller(exchange: Exchange, requested: Requested, caller: Authentic
     deliver: undefined,
   }
   exchange.decision = decision
-  return serveAdmitted(exchange, decision, admit(decision))
+  return serveAdmitted(exchange, decision, decision.filters.run(decision))
 }
 
 /** Part four: forwards it, once every filter has let it pass. */
-function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
+function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<Filters['run']>): Served {
   exchange.record.shadow = decision.shadow
   exchange.record.reserved = decision.reserved
   if ('refused' in permit) return permit
   if (permit instanceof Promise) {
     return wait(exchange, decision, permit, (refusal) => {
-      return serveAdmitted(exchange, decision, resumeAdmission(decision, refusal))
+      return serveAdmitted(exchange, decision, decision.filters.resume(decision, refusal))
     })
   }
   if (exchange.gone) {
@@ -239,8 +242,8 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
   }
   // Only a proxied request may be an ordinary one.
   if (sessionKind(permit.info) !== undefined) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
-  const { recheck: wanted } = permit
-  forward(exchange, permit, wanted === undefined ? undefined : recheckLater(exchange, permit, wanted))
+  const { recheck } = permit
+  forward(exchange, permit, recheck === undefined ? undefined : recheckLater(exchange, permit, recheck))
   return undefined
 }
 
@@ -258,8 +261,13 @@ function handOver(exchange: Exchange, permit: Permit, to: HandOver): Served {
   return refuseCancelled(exchange) ?? serveCaller(exchange, requested, requested.requester)
 }
 
-function recheckLater(exchange: Exchange, decision: Decision, wanted: Recheck): () => void {
-  return () => settle(exchange, serveAdmitted(exchange, decision, recheck(decision, wanted)))
+/** Restarts at the filter that has asked for it. */
+function recheckLater(exchange: Exchange, decision: Decision, { filter, check }: Recheck): () => void {
+  return () => {
+    decision.recheck = undefined
+    decision.filters.rewind(decision, filter)
+    settle(exchange, serveAdmitted(exchange, decision, check()))
+  }
 }
 
 const NONE: readonly string[] = []
@@ -319,6 +327,41 @@ function refuseSince(
     refuseEndedGrant(exchange, requester) ??
     (cameBy && refuseNotHandedOver(exchange, cameBy, live.compiled.name, requester))
   )
+}
+
+/**
+ * The cluster, and whether the connection may be used for it; or what the gateway is asked itself: which clusters there are, or to end the sessions of
+ * a logout. Stores the target, without the `/clusters/<name>` prefix, in the exchange.
+ */
+function lookup(exchange: Exchange): LiveCluster | Refusal | 'list' | 'logout' {
+  const { gw, peer, head } = exchange
+  const { localAddress, localPort } = peer
+  const found = lookupCluster(gw.clusters.index, { authority: head.host, target: head.target, localAddress, localPort })
+  if (exchange.upgrade === undefined && asksForClusters(head.method, head.target, found)) return lookupList(exchange)
+  if ('unknown' in found && exchange.upgrade === undefined && tellsOfLogout(head.method, head.target)) {
+    exchange.target = originForm(head.target)
+    return 'logout'
+  }
+  if ('unknown' in found) return refuse('unknown-cluster', unknownClusterMessage(found.unknown))
+  // A connection whose TLS was set up for one cluster does not serve another (RFC 9110 section 15.5.20): its client
+  // certificate was verified, and its server certificate shown, for the one named by SNI.
+  if (peer.serverName !== '' && peer.tlsCluster !== '' && peer.tlsCluster !== found.cluster.name) {
+    return refuse('misdirected', misdirectedMessage(peer.serverName, found.cluster.name))
+  }
+  const live = gw.clusters.get(found.cluster.name)
+  if (live === undefined) return refuse('unknown-cluster', unknownClusterMessage(found.cluster.name))
+  exchange.target = found.target
+  return live
+}
+
+/** The client certificates of a cluster's own host name are verified by the CAs of that cluster alone. */
+function lookupList(exchange: Exchange): Refusal | 'list' {
+  const { peer, head } = exchange
+  if (peer.serverName !== '' && peer.tlsCluster !== '') {
+    return refuse('misdirected', misdirectedListMessage(peer.serverName))
+  }
+  exchange.target = originForm(head.target)
+  return 'list'
 }
 
 function describe(record: RequestRecord, info: RequestInfo): void {

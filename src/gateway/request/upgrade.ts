@@ -15,11 +15,10 @@ import type { TappedSession } from '../core/request/session-tap.ts'
 import { HTTP1_MAX_LIST_BYTES } from '../io/upstream/http1.ts'
 import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upstream/upgrade-splice.ts'
 import type { Endpoint } from '../state/endpoints.ts'
-import { Attempt } from './exchange/attempt.ts'
+import { Attempt, selectEndpoint } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { respond } from './exchange/respond.ts'
-import { selectEndpoint } from './exchange/select-endpoint.ts'
 import type { UpstreamHalf } from './exchange/state.ts'
 
 const SWITCHING_PROTOCOLS = 101

@@ -40,7 +40,7 @@ import { readGeneratorKinds } from './generator-config.ts'
 import { type KeptProtectors, keepProtectors, type ProtectorStates } from './kept-protectors.ts'
 import type { ProtectionPort } from './port.ts'
 import { protectorRows } from './protector-rows.ts'
-import { ThreadDeletions } from './thread-deletions.ts'
+import { ThreadDeletions } from './thread-ledger.ts'
 import { PROTECTED_NAMESPACES } from './topics.ts'
 import { createWebhook, type WebhookDeps } from './webhook.ts'
 

@@ -4,7 +4,7 @@ import type { ProtectorRow, ProtectorRows } from '../../gateway/api/pod-protecti
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import type { PodFacts } from '../api/protection.ts'
-import { limitsOf } from '../core/history/limits.ts'
+import { limitsOf } from '../core/history/cell-history.ts'
 import { quotaState } from '../core/quota/quota.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 

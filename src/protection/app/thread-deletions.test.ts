@@ -13,7 +13,7 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../api/protection.ts'
-import { ThreadDeletions } from './thread-deletions.ts'
+import { ThreadDeletions } from './thread-ledger.ts'
 import { DELETIONS, RELEASED_RESERVATIONS, SCALE_DOWN } from './topics.ts'
 
 const REQUESTS = [{ cell: 'one', pod: { ready: true, criterion: 'Available' } } as ProtectionRequest]

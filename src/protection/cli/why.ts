@@ -15,7 +15,7 @@ import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../../proc
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import { admitted, type Finding, findingsOf, verdictOf } from '../core/ledger/verdicts.ts'
-import { freePass } from '../core/quota/evaluate.ts'
+import { freePass } from '../core/quota/quota.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { ageText, listProtectedClusters, listProtectors, type ProtectedCluster } from './objects.ts'
 import {

@@ -7,9 +7,9 @@ import {
   upstreamFailedMessage,
 } from '../../gateway/core/policy/traffic-messages.ts'
 import { type KubeAnswer, kubeCall } from '../../gateway/io/upstream/kube-call.ts'
-import { callerFields } from '../../gateway/request/calls/caller-fields.ts'
+import { callerFields } from '../../gateway/request/calls/upstream-reader.ts'
+import { selectEndpoint } from '../../gateway/request/exchange/attempt.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
-import { selectEndpoint } from '../../gateway/request/exchange/select-endpoint.ts'
 import type { Endpoint } from '../../gateway/state/endpoints.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
@@ -21,7 +21,7 @@ import {
   NoRoomError,
 } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, Reservation } from '../api/protection.ts'
-import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
+import { meansNotDeleted } from '../core/ledger/verdicts.ts'
 import { type AskedDeletion, type Deletion, podsPath } from './deletion.ts'
 
 /** kube-apiserver's --request-timeout. */

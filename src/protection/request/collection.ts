@@ -6,19 +6,29 @@ import { refuseRevoked } from '../../gateway/core/admission/steps.ts'
 import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { queryOf, queryValues } from '../../gateway/core/request/write-query.ts'
 import type { KubeAnswer } from '../../gateway/io/upstream/kube-call.ts'
+import { keepAnswer } from '../../gateway/request/calls/upstream-reader.ts'
 import { refuseEndedSession } from '../../gateway/request/ended-session.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
-import { keepAnswer } from '../../gateway/request/exchange/kept-answers.ts'
 import { respond, respondWith } from '../../gateway/request/exchange/respond.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../kit/core/refusal/refusal.ts'
 import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
-import { isGuarded } from '../core/quota/guarded-pods.ts'
+import { isGuarded } from '../core/quota/pod-facts.ts'
 import { type CollectionItem, CollectionSender, type DeletionOutcome } from './collection-sender.ts'
-import { type AskedDeletion, bindBody, type Deletion, findPod, listPods, NO_POD_UID } from './deletion.ts'
-import { errorVerdict, follow, followUnread, passUnreviewed, requestOf, reviewDeletions } from './verdict.ts'
+import {
+  type AskedDeletion,
+  bindBody,
+  type Deletion,
+  findPod,
+  follow,
+  followUnread,
+  listPods,
+  NO_POD_UID,
+  passUnreviewed,
+  reviewDeletions,
+} from './deletion.ts'
 
 /** Causes per Status; the message gives the total. */
 const MAX_CAUSES = 100
@@ -53,7 +63,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
     const answered = found.kind === 'unknown' ? found.answered : undefined
     // The client's selectors or options are invalid.
     if (answered?.status === 400 || answered?.status === 422) {
-      new CollectionAnswer(deletion).relay(answered)
+      relay(deletion, answered)
       return undefined
     }
     return passUnreviewed(deletion, asked, found)
@@ -87,9 +97,8 @@ async function evaluate(
   const evaluated = pods.filter((pod) => {
     return !pod.terminating && isGuarded(settings, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
   })
-  const requests = evaluated.map((pod) => requestOf(deletion, asked, pod))
-  const verdicts = requests.length === 0 ? [] : await reviewDeletions(deletion, requests)
-  const byUid = new Map(evaluated.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
+  const verdicts = evaluated.length === 0 ? [] : await reviewDeletions(deletion, asked, evaluated)
+  const byUid = new Map(evaluated.map((pod, i) => [pod.uid, verdicts[i]]))
   const items: CollectionItem[] = []
   const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()
   for (const pod of pods) {
@@ -202,7 +211,7 @@ class CollectionAnswer {
   readonly #causes: RefusalCause[] = []
   #failure: Refusal | KubeAnswer | undefined
 
-  constructor(deletion: Deletion, metadata: Readonly<Record<string, unknown>> = {}, total = 0) {
+  constructor(deletion: Deletion, metadata: Readonly<Record<string, unknown>>, total: number) {
     this.#deletion = deletion
     this.#metadata = metadata
     this.#total = total
@@ -260,22 +269,13 @@ class CollectionAnswer {
     }
   }
 
-  /** Relays upstream's answer unchanged. */
-  relay(answer: KubeAnswer): void {
-    respondWith(this.#deletion.exchange, answer.status, toldFields(answer), Buffer.from(answer.body), this.#warnings)
-  }
-
   send(): void {
-    const { exchange } = this.#deletion
+    const { exchange, decision } = this.#deletion
     const failure = this.#failure
     if (failure !== undefined && 'refused' in failure) respond(exchange, failure)
-    else if (failure !== undefined) this.relay(failure)
+    else if (failure !== undefined) relay(this.#deletion, failure)
     else if (this.#refusal !== undefined) respond(exchange, this.#partly(this.#refusal))
-    else respondWith(exchange, 200, ['content-type', 'application/json'], this.#all(), this.#warnings)
-  }
-
-  get #warnings(): readonly string[] {
-    return this.#deletion.decision.warnings
+    else respondWith(exchange, 200, ['content-type', 'application/json'], this.#all(), decision.warnings)
   }
 
   #partly(first: Refusal): Refusal {
@@ -312,10 +312,10 @@ function itemsOf(body: string): string[] | undefined {
   }
 }
 
-/** Fields of upstream's answer that are meaningful to the client. */
-function toldFields({ head = [] }: KubeAnswer): HeaderList {
+/** Relays upstream's answer, with those of its fields that mean something to the client. */
+function relay({ exchange, decision }: Deletion, { status, body, head = [] }: KubeAnswer): void {
   const told: HeaderList = ['content-type', headerValue(head, 'content-type') ?? 'application/json']
   const retryAfter = headerValue(head, 'retry-after')
   if (retryAfter !== undefined) told.push('retry-after', retryAfter)
-  return told
+  respondWith(exchange, status, told, Buffer.from(body), decision.warnings)
 }

@@ -5,15 +5,25 @@ import { isPodWrite, protectionOf } from '../../gateway/core/admission/pod-delet
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { isDryRunQuery } from '../../gateway/core/policy/disruption.ts'
 import { deadlineSeconds, type WriteEffect } from '../../gateway/core/policy/ending-writes.ts'
-import { reviewRight } from '../../gateway/request/calls/access.ts'
+import { reviewRight } from '../../gateway/request/calls/kube-review.ts'
 import { answerAsTried, writeEffect } from '../../gateway/request/calls/write-effect.ts'
 import type { Decision, Recheck, RequestFilter } from '../../gateway/request/exchange/decision.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { PodFacts, ProtectionGate, ProtectionVerdict } from '../api/protection.ts'
-import { isGuarded } from '../core/quota/guarded-pods.ts'
+import { isGuarded } from '../core/quota/pod-facts.ts'
 import { protectCollection } from './collection.ts'
-import { type AskedDeletion, bindBody, type Deletion, findPod, NO_POD_UID, readAsked } from './deletion.ts'
-import { errorVerdict, follow, followUnread, hold, passUnreviewed, requestOf, reviewDeletions } from './verdict.ts'
+import {
+  type AskedDeletion,
+  bindBody,
+  type Deletion,
+  findPod,
+  follow,
+  followUnread,
+  NO_POD_UID,
+  passUnreviewed,
+  readAsked,
+  reviewDeletion,
+} from './deletion.ts'
 
 /**
  * How far ahead a pod's end may be. Its reservation lasts --protection-reservation-timeout, two minutes by default, and
@@ -72,39 +82,28 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
   const { warnings } = decision
   const found = await findPod(deletion, decision.info.name)
   if (found.kind === 'unknown' || found.kind === 'limited') return passUnreviewed(deletion, asked, found)
-  const recheck: Recheck = {
-    filter: 'protection',
-    check: () => {
+  const pod = found.kind === 'found' ? found.value : undefined
+  // The pod that the client means is gone: upstream refuses a different uid.
+  const isAnother = asked.uid !== '' && asked.uid !== pod?.uid
+  let version = ''
+  if (pod?.terminating === true && !isAnother) exchange.record.protection = 'AlreadyTerminating'
+  else if (pod !== undefined && !isAnother && isGuarded(settings, pod.labels)) {
+    if (exchange.gone) return undefined
+    const verdict = await reviewDeletion(deletion, asked, pod)
+    const refused = follow(deletion, pod.name, verdict)
+    if (refused !== undefined) return refused
+    if (verdict.freePass) version = pod.resourceVersion
+  }
+  // That there is no pod, upstream reports itself, to callers that may know.
+  bindBody(deletion, asked, pod?.uid ?? NO_POD_UID, version)
+  // If the client set a resourceVersion itself, the conflict is its own to handle.
+  if (rounds > 1 && asked.resourceVersion === '' && !isAnother) {
+    const check: Recheck['check'] = () => {
       decision.warnings = warnings
       return protectOne(deletion, asked, rounds - 1)
-    },
+    }
+    decision.recheck = { filter: 'protection', check }
   }
-  // If the client set a resourceVersion itself, the conflict is its own to handle.
-  const mayRecheck = rounds > 1 && asked.resourceVersion === ''
-  // Upstream reports that itself, to callers that may know.
-  if (found.kind === 'absent') {
-    bindBody(deletion, asked, NO_POD_UID, '')
-    if (mayRecheck && asked.uid === '') decision.recheck = recheck
-    return undefined
-  }
-  const { value: pod } = found
-  // Upstream refuses a different uid: the pod that the client means is gone.
-  const isAnother = asked.uid !== '' && asked.uid !== pod.uid
-  if (isAnother || pod.terminating || !isGuarded(settings, pod.labels)) {
-    if (pod.terminating && !isAnother) exchange.record.protection = 'AlreadyTerminating'
-    bindBody(deletion, asked, pod.uid, '')
-    if (mayRecheck && !isAnother) decision.recheck = recheck
-    return undefined
-  }
-  if (exchange.gone) return undefined
-  const [verdict = errorVerdict('the ledger gave no verdict')] = await reviewDeletions(deletion, [
-    requestOf(deletion, asked, pod),
-  ])
-  hold(deletion, verdict)
-  const refused = follow(deletion, pod.name, verdict)
-  if (refused !== undefined) return refused
-  bindBody(deletion, asked, pod.uid, verdict.freePass ? pod.resourceVersion : '')
-  if (mayRecheck) decision.recheck = recheck
   return undefined
 }
 
@@ -149,10 +148,8 @@ async function protectEnding(deletion: Deletion, ending: Ending): Promise<Refusa
   if (pod.terminating || !isGuarded(settings, pod.labels) || exchange.gone) return undefined
   const because = whyNotHeld(pod, ending, exchange.gw.clock.now())
   const dryRun = isDryRunQuery(exchange.target) || because !== ''
-  const request = requestOf(deletion, { criterion: undefined, dryRun }, asAvailable(pod))
-  const [given = errorVerdict('the ledger gave no verdict')] = await reviewDeletions(deletion, [request])
+  const given = await reviewDeletion(deletion, { criterion: undefined, dryRun }, asAvailable(pod))
   const verdict = because === '' ? given : notHeld(given, pod, because)
-  hold(deletion, verdict)
   return follow(deletion, name, naming(verdict, ending))
 }
 

@@ -14,8 +14,7 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
 import { failure, StatusError } from '../../kube/api/status.ts'
 import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/protection.ts'
-import { isGuarded } from '../core/quota/guarded-pods.ts'
-import { podFacts } from '../core/quota/pod-facts.ts'
+import { isGuarded, podFacts } from '../core/quota/pod-facts.ts'
 import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject, reviewSubject } from '../core/quota/review-subject.ts'
 import {
   allowed,

@@ -18,7 +18,7 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../../src/protection/api/protection.ts'
-import { ThreadDeletions } from '../../../src/protection/app/thread-deletions.ts'
+import { ThreadDeletions } from '../../../src/protection/app/thread-ledger.ts'
 import { PROTECTED_NAMESPACES } from '../../../src/protection/app/topics.ts'
 import type { ScaleDownReport } from '../../../src/scaling/api/scale-down.ts'
 import { POLICIES_IN_FORCE, SCALED_DOWN } from '../../../src/scaling/app/topics.ts'

@@ -7,8 +7,8 @@ import { rateAt, secondsToRamped } from '../limits/ramped-bucket.ts'
 import { degradeMessage, effectiveMode, isExempt } from '../policy/degrade.ts'
 import { type Disruption, disruptionOf, isEviction } from '../policy/disruption.ts'
 import { comeBackText } from '../policy/traffic-messages.ts'
-import { degradeCauses } from './degrade.ts'
 import type { Admission } from './filter.ts'
+import { degradeCauses } from './rule-filters.ts'
 
 /** What a request may disrupt, if the mode guards against it; undefined = it passes. Cheap when no such mode is set. */
 export function guardedDisruption(admission: Admission): Disruption | undefined {

@@ -1,9 +1,9 @@
 // What flow control took for a request, and how it is released.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { refund, release } from '../limits/flow-control.ts'
+import { refund } from '../limits/flow-control.ts'
 import type { FlowCounter } from '../limits/flow-counter.ts'
-import { closeWatch } from '../limits/in-flight.ts'
+import { closeWatch, freeSlot } from '../limits/in-flight.ts'
 
 export interface Held {
   readonly schema: CompiledSchema
@@ -26,9 +26,7 @@ interface Holder {
 /** A watch has been answered: it holds no in-flight slot from here on (apiserver/pkg/server/filters/maxinflight.go). */
 export function watchStarted({ held, cameBy }: Holder): void {
   if (cameBy !== undefined) watchStarted(cameBy)
-  if (held?.inFlight !== true) return
-  held.inFlight = false
-  release(held.schema, held.counter, held.seats)
+  if (held !== undefined) freeInFlight(held)
 }
 
 /** No endpoint could take the request: it costs no token. */
@@ -40,14 +38,17 @@ export function nothingSent({ held, cameBy }: Holder): void {
 }
 
 /** The request has ended. */
-export function giveBack(holder: Holder): void {
-  watchStarted(holder)
-  closeWatches(holder)
-}
-
-function closeWatches({ held, cameBy }: Holder): void {
-  if (cameBy !== undefined) closeWatches(cameBy)
-  if (held?.watch !== true) return
+export function giveBack({ held, cameBy }: Holder): void {
+  if (cameBy !== undefined) giveBack(cameBy)
+  if (held === undefined) return
+  freeInFlight(held)
+  if (!held.watch) return
   held.watch = false
   closeWatch(held.counter)
+}
+
+function freeInFlight(held: Held): void {
+  if (!held.inFlight) return
+  held.inFlight = false
+  freeSlot(held.counter, held.seats)
 }

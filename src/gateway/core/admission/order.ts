@@ -1,12 +1,9 @@
 // The order of admission. Cheap and absolute decisions come first; filters that take something (a token, a slot) come late, so that nothing
 // is spent on a request that another filter refuses; filters that need a remote call come last.
 
-import { accessList } from './access-list.ts'
-import { degrade } from './degrade.ts'
-import { dispatchAction } from './dispatch-action.ts'
 import type { Admission, Filter } from './filter.ts'
 import { flowControl } from './flow-control.ts'
-import { listGuard } from './list-guard.ts'
+import { accessList, degrade, dispatchAction, listGuard } from './rule-filters.ts'
 
 export const FILTER_ORDER = [
   // A caller that is not to be served learns nothing about the rest.

@@ -8,8 +8,7 @@ import type { DispatchRule } from '../../api/upstream-cluster/upstream-cluster.t
 import { compileRule } from '../cluster/compile-rules.ts'
 import type { CompiledPolicy } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import { PolicyIndex, type PolicyMatch } from './match-index.ts'
-import { matchPolicy } from './match-policy.ts'
+import { matchPolicy, PolicyIndex, type PolicyMatch } from './match-policy.ts'
 import { ruleMatches } from './match-rule.ts'
 
 /** Reference: checks one rule after the other. */

@@ -6,7 +6,7 @@ import { type EvictionRequest, readDeletionRequest, readEvictionRequest } from '
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { queryOf } from '../../core/request/write-query.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import { WholeBody } from '../exchange/whole-body.ts'
+import { WholeBody } from '../exchange/request-body.ts'
 
 /** kube-apiserver's limit (MaxRequestBodyBytes). */
 const MAX_WRITE_BYTES = 3 * 1024 * 1024

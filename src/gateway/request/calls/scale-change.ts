@@ -7,7 +7,7 @@ import { readsObject, replicasOf, type ScaleChange, type UnknownReason } from '.
 import { type ScaleTarget, scalePath, scaleTargetOf } from '../../core/request/scale-target.ts'
 import { queryOf, queryValues } from '../../core/request/write-query.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { reviewRight } from './access.ts'
+import { reviewRight } from './kube-review.ts'
 import { readWrite } from './request-bodies.ts'
 import { type Limited, type Outcome, refuseLimited, UpstreamReader } from './upstream-reader.ts'
 

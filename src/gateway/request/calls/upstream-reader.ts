@@ -1,22 +1,23 @@
 // Reads what a filter needs from upstream: an object, a collection page by page, or the result of the client's write as a dry run. Calls
-// are
-// queued with those of the request's sender, who is also charged for what is kept of the answers.
+// are queued with those of the request's sender, who is also charged for what is kept of the answers.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { HeaderList } from '../../../kit/api/stream.ts'
 import { type Refusal, type RefusalObject, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { OBJECT } from '../../../kube/core/answers/answer-limits.ts'
 import { AnswerTooLargeError, CallLimitError, KubeCallError } from '../../../kube/core/answers/call-errors.ts'
 import { leastBytes } from '../../../kube/core/answers/held-bytes.ts'
 import { endOf, itemsOf, listPages, type ReadPage } from '../../../kube/core/answers/paged-list.ts'
+import { AnswerBytes } from '../../../kube/io/answers/thread-answers.ts'
 import type { RefusedWrite } from '../../core/policy/ending-writes.ts'
+import { type RequestHead, UPSTREAM_PSEUDO } from '../../core/request/request-head.ts'
 import { decodeQueryPart } from '../../core/request/request-target.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 import type { OwnCall } from '../../state/clusters.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { keepAnswer } from '../exchange/kept-answers.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import { type CallAsGateway, callAsGateway, refusalOf } from './call-as-gateway.ts'
-import { callerFields } from './caller-fields.ts'
 import type { WrittenBody } from './request-bodies.ts'
 
 /** Timeout per call, unless the filter sets its own. */
@@ -223,4 +224,37 @@ function dryRunOf(target: string): string {
 /** Tells the client to retry. */
 export function refuseLimited({ why, retryAfterSeconds }: Limited, rule: OwnCall, object?: RefusalObject): Refusal {
   return refuse('too-many-reviews', why, { retryAfterSeconds, rule, ...(object !== undefined && { object }) })
+}
+
+/**
+ * Charges the sender for what a request keeps of answers, until it ends.
+ * @throws {NoRoomError}
+ * @throws {KubeCallError} when the request is over, since nothing would release the memory
+ */
+export function keepAnswer(exchange: Exchange, bytes: number): void {
+  if (exchange.phase === 'over') throw new KubeCallError('the request has ended meanwhile')
+  exchange.keptAnswers ??= new AnswerBytes(exchange.charge)
+  if (exchange.keptAnswers.take(bytes)) return
+  exchange.gw.events.limited('answer-bytes', exchange.charge.known)
+  throw exchange.keptAnswers.full()
+}
+
+/** Set by each call itself. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-encoding',
+  'content-type',
+  'content-length',
+  'expect',
+  'te',
+])
+
+/** Header fields of a client's request that are copied to calls made on its behalf. */
+export function callerFields({ fields }: RequestHead): HeaderList {
+  const list: HeaderList = []
+  for (let i = UPSTREAM_PSEUDO; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    if (!OWN_FIELDS.has(name)) list.push(name, fields[i + 1] ?? '')
+  }
+  return list
 }

@@ -2,12 +2,16 @@
 // object. Computed once per request and shared by all filters.
 
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
-import type { RefusedWrite } from '../../core/policy/ending-writes.ts'
-import { type EndingWrite, endingWriteOf, type WriteEffect } from '../../core/policy/ending-writes.ts'
+import {
+  type EndingWrite,
+  endingWriteOf,
+  type RefusedWrite,
+  type WriteEffect,
+} from '../../core/policy/ending-writes.ts'
 import { dependsOnMoment, mayChange } from '../../core/policy/write-body.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { respondWith } from '../exchange/respond.ts'
-import { reviewRight } from './access.ts'
+import { reviewRight } from './kube-review.ts'
 import { readWrite, type WrittenBody } from './request-bodies.ts'
 import { refuseLimited, UpstreamReader } from './upstream-reader.ts'
 

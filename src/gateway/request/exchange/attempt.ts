@@ -1,14 +1,17 @@
-// One attempt to send a request to one endpoint: common to forwarding and upgrades.
+// One attempt to send a request to one endpoint, and which endpoint that is: common to forwarding and upgrades.
 
 import type { HeaderList } from '../../../kit/api/stream.ts'
 import { warningValue } from '../../../kit/core/refusal/warning.ts'
 import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
 import type { TraceAttempt } from '../../api/request-trace.ts'
+import type { EndpointHealth } from '../../core/endpoints/endpoint-health.ts'
+import { affinityHash, PICKERS } from '../../core/endpoints/pick-endpoint.ts'
 import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
 import { formatTraceparent, setTraceparent } from '../../core/request/trace-context.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Permit } from './decision.ts'
 import type { Exchange } from './exchange.ts'
+import type { Gateway } from './gateway.ts'
 
 /**
  * Impersonation is authorized before priority and fairness adds its fields, the user's own request after it
@@ -135,4 +138,38 @@ function beginTraced({ gw, record: { trace } }: Exchange, endpoint: string, pick
   const attempt: TraceAttempt = { spanId, endpoint, pickMs, sentMs, headMs: -1, endMs: -1, code: 0, error: '' }
   trace.attempts.push(attempt)
   return attempt
+}
+
+const NONE: readonly string[] = []
+
+/**
+ * A ready endpoint of the policy, by the policy's strategy.
+ * @param tried endpoints (by URL) that have already failed for this request
+ */
+export function selectEndpoint(
+  gw: Gateway,
+  permit: Permit,
+  monotonicMs: number,
+  tried: readonly string[] = NONE,
+): Endpoint | undefined {
+  const { live, cluster, policy } = permit
+  const { endpoints, cursor } = live.endpoints.candidates(cluster.endpoints, policy, monotonicMs)
+  const left = tried.length === 0 ? endpoints : endpoints.filter((endpoint) => !tried.includes(endpoint.url))
+  const hash = policy.strategy === 'Affinity' ? affinityHash(permit.user.name, permit.remoteAddress) : 0
+  const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash })
+  return left[at] ?? leastBusy(left, 'healthy') ?? leastBusy(left, 'unknown')
+}
+
+/**
+ * Fallbacks. A healthy endpoint in backoff, if this request has seen the others fail: the last one
+ * is never in backoff. Or one not checked yet: right after a cluster is added, or all its endpoints
+ * are replaced, requests need not be refused until the first checks are in.
+ */
+function leastBusy(endpoints: readonly Endpoint[], state: EndpointHealth['state']): Endpoint | undefined {
+  let best: Endpoint | undefined
+  for (const endpoint of endpoints) {
+    if (!endpoint.enabled || endpoint.health.state !== state) continue
+    if (best === undefined || endpoint.inFlight < best.inFlight) best = endpoint
+  }
+  return best
 }

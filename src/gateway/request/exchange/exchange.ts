@@ -30,21 +30,20 @@ import { beginRecord } from './begin-record.ts'
 import { BufferedBytes } from './buffered-bytes.ts'
 import type { Gateway } from './gateway.ts'
 import { type Authenticated, NO_GRANTS } from './identity.ts'
-import { nextPhase, type Phase } from './phase.ts'
-import { RequestBody } from './request-body.ts'
+import { creditFor, RequestBody, type WholeBody } from './request-body.ts'
 import { giveShare } from './running-share.ts'
 import {
   Answering,
   DECIDING,
   type ExchangeState,
+  nextPhase,
   OVER,
+  type Phase,
   READING,
   Sending,
   Upgrading,
   type UpstreamHalf,
 } from './state.ts'
-import type { WholeBody } from './whole-body.ts'
-import { creditFor } from './window-credit.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
 const NO_FIELDS: HeaderList = []
@@ -88,7 +87,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   charged: Charge | undefined = undefined
   /** Shared memory held; undefined until first used. */
   buffered: BufferedBytes | undefined = undefined
-  /** Memory of kept answers to the gateway's own calls (kept-answers.ts). */
+  /** Memory of kept answers to the gateway's own calls (calls/upstream-reader.ts). */
   keptAnswers: AnswerBytes | undefined = undefined
   /** Set once admission begins; what it takes is released at the end. */
   decision: Decided | undefined = undefined

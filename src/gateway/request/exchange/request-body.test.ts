@@ -8,8 +8,7 @@ import { createRecord, type RequestRecord } from '../../api/request-record.ts'
 import { ThreadShares } from '../../state/thread-shares.ts'
 import { BufferedBytes } from './buffered-bytes.ts'
 import type { Gateway } from './gateway.ts'
-import { RequestBody } from './request-body.ts'
-import { WholeBody } from './whole-body.ts'
+import { RequestBody, WholeBody } from './request-body.ts'
 
 /** The limit of what is kept for a retry. */
 const LIMIT = 256 * 1024

@@ -4,11 +4,10 @@
 import { ChunkQueue } from '../../../http2/chunk-queue.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
+import { BodyPieces } from '../../../kube/core/answers/body-pieces.ts'
 import type { AuditTrail } from '../../api/audit-trail.ts'
 import type { RequestRecord } from '../../api/request-record.ts'
 import type { BufferedBytes } from './buffered-bytes.ts'
-import type { BodyEnd, WholeBody } from './whole-body.ts'
-import { creditFor } from './window-credit.ts'
 
 /** Body kept until upstream answers, so that a request that upstream never processed can be retried elsewhere. */
 const REPLAY_LIMIT_BYTES = 256 * 1024
@@ -195,4 +194,61 @@ export class RequestBody {
     this.#memory.end()
     if (held > 0) this.#client.credit(held)
   }
+}
+
+export type BodyEnd = 'complete' | 'too-large' | 'too-late' | 'overfull' | 'gone'
+
+/** Collects a body until it is complete, too large or too late. */
+export class WholeBody {
+  /** Never rejects. */
+  readonly ended: Promise<BodyEnd>
+  readonly #limit: number
+  readonly #deadline: NodeJS.Timeout
+  #resolve: ((end: BodyEnd) => void) | undefined
+  readonly #pieces: BodyPieces = new BodyPieces()
+  #bytes = 0
+
+  constructor(limit: number, timeoutMs: number) {
+    this.#limit = limit
+    this.ended = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    this.#deadline = setTimeout(() => this.finish('too-late'), timeoutMs)
+  }
+
+  /** Copies the chunk; ignores anything after the end. */
+  add(chunk: Buffer): void {
+    if (this.#resolve === undefined) return
+    this.#bytes += chunk.length
+    if (this.#bytes > this.#limit) this.finish('too-large')
+    else this.#pieces.add(chunk)
+  }
+
+  /** The first end counts. */
+  finish(end: BodyEnd): void {
+    if (this.#resolve === undefined) return
+    clearTimeout(this.#deadline)
+    this.#resolve(end)
+    this.#resolve = undefined
+    if (end !== 'complete') this.discard()
+  }
+
+  /** The complete body; may be taken once. */
+  take(): Buffer {
+    return Buffer.concat(this.#pieces.take())
+  }
+
+  /** Releases the memory: to be called when the request has ended. */
+  discard(): void {
+    this.finish('gone')
+    this.#pieces.clear()
+  }
+}
+
+/**
+ * How much of what is owed to give back, with `queued` bytes still to be sent: the room below `water`. All at once would
+ * bring in as much again at once, ahead of everyone else on the connection.
+ */
+export function creditFor(owed: number, queued: number, water: number): number {
+  return queued === 0 ? owed : Math.min(owed, Math.max(0, water - queued))
 }

@@ -8,33 +8,18 @@ import type { Exchange } from './exchange.ts'
 
 /** Sends the refusal's Status, records the reason, and ends the exchange. */
 export function respond(exchange: Exchange, refusal: Refusal): void {
-  const { client, record } = exchange
-  const answer = refusalResponse(refusal, { isEvents: record.resource === 'events' })
-  record.code = Number(answer.headers[1])
+  const { record } = exchange
+  const { headers, body } = refusalResponse(refusal, { isEvents: record.resource === 'events' })
+  record.code = Number(headers[1])
   record.refusal = refusal.refused
   record.refusalRule = refusal.rule
   record.message = refusal.message
-  if (exchange.gone) {
-    record.aborted = 'client'
-    exchange.end()
-    return
-  }
-  // RFC 9110 section 6.6.1: we are the origin of this answer.
-  answer.headers.push('date', new Date(record.startWallMs).toUTCString(), 'audit-id', record.auditId)
+  if (!(exchange.gone || isHead(exchange) || record.auditDecided)) record.refusalBody = body
   // client-go drops the Status of discovery requests but prints warnings, so kubectl without a cache shows the reason, too. For
   // resources it would print both, and one is enough.
   if (refusal.refused === 'degraded' && !record.isResourceRequest)
-    answer.headers.push('warning', warningValue(refusal.message))
-  const noBody = record.method === 'HEAD'
-  client.headers(answer.headers, noBody)
-  if (!noBody) {
-    if (!record.auditDecided) record.refusalBody = answer.body
-    record.audit?.responseBody(answer.body)
-    client.body(answer.body, true)
-    record.responseBytes = answer.body.length
-  }
-  exchange.end()
-  exchange.chargeAnswer()
+    headers.push('warning', warningValue(refusal.message))
+  send(exchange, headers, body, body)
 }
 
 /** Sends a response other than a refusal, and ends the exchange. `fields` begin with the content-type and have no length. */
@@ -46,7 +31,7 @@ export function respondWith(
   warnings: readonly string[],
   cacheControl = 'no-cache, private',
 ): void {
-  const { client, record, gw } = exchange
+  const { record, gw } = exchange
   const told = toldOf(exchange.answerChange, code, fields[1] ?? '', body)
   if (told === undefined) {
     respond(exchange, refuseUnreadAnswer(record.cluster, code, NOT_AN_ANSWER))
@@ -54,22 +39,36 @@ export function respondWith(
   }
   record.code = code
   record.ttfbMs = gw.clock.monotonic() - record.startMs
+  if (!exchange.gone) gw.events.responseStarted(record)
+  const head: HeaderList = [':status', String(code), ...fields, 'cache-control', cacheControl]
+  head.push('content-length', String(told.length))
+  for (const warning of warningValues(warnings)) head.push('warning', warning)
+  send(exchange, head, told, body)
+}
+
+/** @param audited the body as the audit log has it: `body`, unless that was changed for the client */
+function send(exchange: Exchange, head: HeaderList, body: Buffer, audited: Buffer): void {
+  const { client, record } = exchange
   if (exchange.gone) {
     record.aborted = 'client'
     exchange.end()
     return
   }
-  const head: HeaderList = [':status', String(code), ...fields, 'cache-control', cacheControl]
-  head.push('content-length', String(told.length), 'date', new Date(record.startWallMs).toUTCString())
-  head.push('audit-id', record.auditId)
-  for (const warning of warningValues(warnings)) head.push('warning', warning)
-  client.headers(head, false)
-  record.audit?.responseBody(body)
-  client.body(told, true)
-  record.responseBytes = told.length
-  gw.events.responseStarted(record)
+  // RFC 9110 section 6.6.1: we are the origin of this answer.
+  head.push('date', new Date(record.startWallMs).toUTCString(), 'audit-id', record.auditId)
+  const noBody = isHead(exchange)
+  client.headers(head, noBody)
+  if (!noBody) {
+    record.audit?.responseBody(audited)
+    client.body(body, true)
+    record.responseBytes = body.length
+  }
   exchange.end()
   exchange.chargeAnswer()
+}
+
+function isHead({ record }: Exchange): boolean {
+  return record.method === 'HEAD'
 }
 
 function toldOf(change: AnswerChange | undefined, code: number, contentType: string, body: Buffer): Buffer | undefined {

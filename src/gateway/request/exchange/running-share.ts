@@ -1,10 +1,12 @@
-// In-flight and long-running slots of a request, charged to the sender once authenticated, and to its address until then.
+// In-flight and long-running slots of a request, charged to the sender once authenticated, and to its address until then; and who is refused them
+// for cancelling too many.
 
 import type { Charge } from '../../../kit/api/stream.ts'
-import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
+import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { refuseShare } from '../../../kit/core/shares/refuse-share.ts'
 import type { Shares, Taken } from '../../../kit/core/shares/shares.ts'
 import { isExempt, isNodeHeartbeat } from '../../core/policy/degrade.ts'
+import { tooManyCancelledMessage } from '../../core/policy/traffic-messages.ts'
 import { isWatch } from '../../core/request/long-running.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
@@ -15,7 +17,7 @@ import type { Authenticated } from './identity.ts'
 /** The subset of Exchange used here. */
 interface SharingRequest extends EndableRequest {
   readonly gw: Gateway
-  readonly record: { readonly userAgent: string }
+  readonly record: { readonly userAgent: string; readonly cluster: string; readonly longRunning: boolean }
   readonly monotonicMs: number
   readonly longRunning: boolean
   /** Who is charged from now on. */
@@ -105,4 +107,28 @@ function refused(request: SharingRequest, charge: Charge): Refusal {
   gw.events.limited(limit, charge.known)
   const shares: Shares = request.longRunning ? watches.of(charge).shares : inflight.of(charge)
   return refuseShare(limit, shares, charge, gw.random())
+}
+
+const CANCELLED_RETRY_SECONDS = 1
+
+/**
+ * Throttles a user who cancels requests faster than any legitimate client would (CVE-2023-44487, over many connections together): upstream still works
+ * on each of them, next to other users' requests. Checked for every sender before any other work. Undefined = not throttled.
+ */
+export function refuseCancelled({ gw, record, charge, monotonicMs }: SharingRequest): Refusal | undefined {
+  const { cancelledRequests, cancelledLongRunning } = gw.budgets
+  // Fast path: no recent cancellations.
+  if (cancelledRequests.users === 0 && cancelledLongRunning.users === 0) return undefined
+  const { cluster, longRunning } = record
+  const who = charge.source
+  let budget = cancelledRequests
+  if (!budget.isSpent(cluster, who, monotonicMs)) {
+    // A user who ends many watches at once may still send other requests.
+    if (!longRunning) return undefined
+    budget = cancelledLongRunning
+    if (!budget.isSpent(cluster, who, monotonicMs)) return undefined
+  }
+  return refuse('too-many-cancelled', tooManyCancelledMessage(who, budget.size, budget === cancelledLongRunning), {
+    retryAfterSeconds: CANCELLED_RETRY_SECONDS,
+  })
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { WholeBody } from './whole-body.ts'
+import { WholeBody } from './request-body.ts'
 
 const LIMIT = 1000
 const PIECE = Buffer.alloc(500, 1)

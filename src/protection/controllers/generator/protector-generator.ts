@@ -13,7 +13,7 @@ import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import type { SourceRef } from '../../core/generator/decision.ts'
 import type { GeneratorEvents } from '../../core/generator/events.ts'
 import type { GeneratorKind } from '../../core/generator/kinds.ts'
-import type { HistoryLimits } from '../../core/history/limits.ts'
+import type { HistoryLimits } from '../../core/history/cell-history.ts'
 import { GeneratorCache } from './cache.ts'
 import { type SettleDeps, type SettleResult, settleSource, settleStray } from './settle-source.ts'
 

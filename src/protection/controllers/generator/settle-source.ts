@@ -16,7 +16,7 @@ import {
 } from '../../core/generator/decision.ts'
 import { newProtector, repairedProtector } from '../../core/generator/derive-protector.ts'
 import { claimedSource, protectorName, withFinalizer } from '../../core/generator/names.ts'
-import type { HistoryLimits } from '../../core/history/limits.ts'
+import type { HistoryLimits } from '../../core/history/cell-history.ts'
 import { cellsToRemove, statusWithoutCells, withoutRemoveCells } from '../../core/ledger/cells.ts'
 import { readProtector } from '../../core/requests/read-protector.ts'
 

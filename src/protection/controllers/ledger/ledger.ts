@@ -19,7 +19,7 @@ import type {
 } from '../../api/protection.ts'
 import type { BatchPace, BatchRequest } from '../../core/batch/request.ts'
 import { RetryBatch } from '../../core/batch/retry-batch.ts'
-import { KnownQuotas } from '../../core/ledger/known-quota.ts'
+import { KnownQuotas } from '../../core/ledger/history.ts'
 import { failedVerdict } from '../../core/ledger/verdicts.ts'
 import type { ProtectionEvents } from '../../core/requests/protection-events.ts'
 import { askProtectors } from '../../core/scale-down/ask-protectors.ts'

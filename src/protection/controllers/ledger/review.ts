@@ -7,9 +7,8 @@ import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type { ProtectionRequest, ProtectionVerdict, Reservation, ReservationHold } from '../../api/protection.ts'
 import type { BatchAnswer, BatchRequest } from '../../core/batch/request.ts'
-import { limitsOf } from '../../core/history/limits.ts'
-import type { RecordOperation, ReserveOperation } from '../../core/ledger/history.ts'
-import type { KnownQuotas } from '../../core/ledger/known-quota.ts'
+import { limitsOf } from '../../core/history/cell-history.ts'
+import type { KnownQuotas, RecordOperation, ReserveOperation } from '../../core/ledger/history.ts'
 import {
   admitted,
   type Finding,
@@ -19,8 +18,7 @@ import {
   reservationOf,
   verdictOf,
 } from '../../core/ledger/verdicts.ts'
-import { asksNoQuota, evaluateDeletion, freePass } from '../../core/quota/evaluate.ts'
-import type { QuotaPod } from '../../core/quota/quota.ts'
+import { asksNoQuota, evaluateDeletion, freePass, type QuotaPod } from '../../core/quota/quota.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 import type { RestoredProtectors } from './restored-protectors.ts'
 import type { LedgerOperation, LedgerResult } from './writes.ts'

@@ -13,7 +13,7 @@ import type { ProtectionSettings } from '../../../process/api/protection-setting
 import type { PodProtector } from '../../api/pod-protector.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import type { BatchOutcome } from '../../core/batch/request.ts'
-import { limitsOf } from '../../core/history/limits.ts'
+import { limitsOf } from '../../core/history/cell-history.ts'
 import { applyOperations, type HistoryOperation, type OperationResult } from '../../core/ledger/history.ts'
 import type { BatchResult, ProtectionEvents } from '../../core/requests/protection-events.ts'
 import { readProtector } from '../../core/requests/read-protector.ts'

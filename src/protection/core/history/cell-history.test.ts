@@ -4,9 +4,8 @@ import { test } from 'node:test'
 import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
 import type { AdmissionBucket, CellStatus } from '../../api/pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../api/schema.ts'
-import { summarize } from './cell-history.ts'
+import { type HistoryLimits, summarize } from './cell-history.ts'
 import { MAX_JOINED_UIDS } from './entry.ts'
-import type { HistoryLimits } from './limits.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 
 const LIMITS: HistoryLimits = { maxConcurrentLag: 0, compactThreshold: 100, aggregationRateMs: 1000, staleAfterMs: 0 }

@@ -1,7 +1,13 @@
-// The cells of a status: parsed into the ledger's form, and written back with their sums.
+// The cells of a status: parsed into the ledger's form, and written back with their sums, within the limits of the object.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
-import type { AdmissionBucket, Aggregation, CellStatus, PodProtectorStatus } from '../../api/pod-protector.ts'
+import type {
+  AdmissionBucket,
+  Aggregation,
+  CellStatus,
+  PodProtector,
+  PodProtectorStatus,
+} from '../../api/pod-protector.ts'
 import {
   boundedCount,
   entryTime,
@@ -12,7 +18,6 @@ import {
   readBucket,
   writeBucket,
 } from './entry.ts'
-import type { HistoryLimits } from './limits.ts'
 import { formatMicros } from './micro-time.ts'
 import { newerVersion } from './resource-version.ts'
 
@@ -203,4 +208,35 @@ function bounded(sum: number): number {
  */
 export function summarize(cells: readonly CellStatus[], limits: HistoryLimits, nowMicros: number): PodProtectorStatus {
   return writeStatus(readCells(cells, nowMicros).values(), limits, nowMicros)
+}
+
+/** How long histories get, and how fast they are processed: settings of the process that an object may override. */
+export interface HistoryLimits {
+  /** Deletions, over all cells, that may be admitted but not yet observed. 0 = no limit. */
+  readonly maxConcurrentLag: number
+  /** Buckets per cell before the oldest are joined; 1 to 5,000. */
+  readonly compactThreshold: number
+  /** Milliseconds from a pod event until it is counted. */
+  readonly aggregationRateMs: number
+  /** Milliseconds of silence after which a cell's pods no longer count. 0 = never. */
+  readonly staleAfterMs: number
+}
+
+/** A bucket takes some 200 bytes, and an object at most 1.5 MB: a full one could record no more deletions. */
+const MAX_BUCKETS = 5_000
+
+/** The limits of one object. Invalid numbers are clamped: an error in one object must not stop anything. */
+export function limitsOf(protector: PodProtector, defaults: HistoryLimits): HistoryLimits {
+  const config = protector.spec?.admissionHistoryConfig
+  return {
+    maxConcurrentLag: atLeast(0, config?.maxConcurrentLag, defaults.maxConcurrentLag),
+    compactThreshold: Math.min(MAX_BUCKETS, atLeast(1, config?.compactThreshold, defaults.compactThreshold)),
+    aggregationRateMs: atLeast(0, config?.aggregationRateMillis, defaults.aggregationRateMs),
+    staleAfterMs: atLeast(0, undefined, defaults.staleAfterMs),
+  }
+}
+
+function atLeast(least: number, override: unknown, preset: number): number {
+  const value = typeof override === 'number' && Number.isFinite(override) ? override : preset
+  return Math.max(least, Math.trunc(value))
 }

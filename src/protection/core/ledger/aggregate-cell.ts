@@ -3,9 +3,8 @@
 
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
-import { type CellCounts, readCells, writeStatus } from '../history/cell-history.ts'
+import { type CellCounts, type HistoryLimits, readCells, writeStatus } from '../history/cell-history.ts'
 import { deletionsOf, type HistoryEntry } from '../history/entry.ts'
-import type { HistoryLimits } from '../history/limits.ts'
 import { compareVersions } from '../history/resource-version.ts'
 import type { PodCounts } from '../quota/pod-facts.ts'
 import { type CellSnapshot, pruneEntries } from './prune-history.ts'

@@ -4,8 +4,7 @@
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import type { CellStatus, PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
 import { REMOVE_CELL_ONCE_ANNOTATION } from '../../api/protection.ts'
-import { summarize } from '../history/cell-history.ts'
-import { type HistoryLimits, limitsOf } from '../history/limits.ts'
+import { type HistoryLimits, limitsOf, summarize } from '../history/cell-history.ts'
 import { parseMicros } from '../history/micro-time.ts'
 
 /**

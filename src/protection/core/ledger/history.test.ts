@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AdmissionBucket, CellStatus, PodProtector } from '../../api/pod-protector.ts'
-import type { HistoryLimits } from '../history/limits.ts'
+import type { HistoryLimits } from '../history/cell-history.ts'
 import { formatMicros, parseMicros } from '../history/micro-time.ts'
 import type { QuotaPod } from '../quota/quota.ts'
 import { applyOperations, type HistoryOperation, type OperationResult, type ReserveOperation } from './history.ts'

@@ -12,9 +12,8 @@ import type {
   Reservation,
   ReservationHold,
 } from '../../api/protection.ts'
-import { limitsOf } from '../history/limits.ts'
-import { criterionOf, evaluateDeletion, freePass } from '../quota/evaluate.ts'
-import type { QuotaPod } from '../quota/quota.ts'
+import { limitsOf } from '../history/cell-history.ts'
+import { criterionOf, evaluateDeletion, freePass, type QuotaPod } from '../quota/quota.ts'
 import { applyOperations, type HistoryOperation, type OperationResult } from './history.ts'
 
 /** The result of one protector. */
@@ -229,4 +228,12 @@ function numbersOf({ required, count, lag, maxConcurrentLag }: VerdictRefusal): 
 /** There is no verdict; `why` is a clause. */
 function errorMessage(why: string): string {
   return `pod protection cannot tell whether the pod may be deleted: ${why}`
+}
+
+/**
+ * Whether the response means that the pod was not deleted. 404, and 409 for a uid: another client deleted it, and it stays counted among the
+ * deletions until the aggregator sees it. 408: a server that timed out may still have deleted it.
+ */
+export function meansNotDeleted(code: number): boolean {
+  return code >= 400 && code < 500 && code !== 404 && code !== 408 && code !== 409
 }

@@ -5,9 +5,8 @@ import { podOf } from '../../../../test/harness/objects/protection-requests.ts'
 import type { CellTime } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
 import type { HealthCriterion, PodFacts } from '../../api/protection.ts'
-import { applyOperations, type OperationResult, type ReserveOperation } from '../ledger/history.ts'
-import { KnownQuotas } from '../ledger/known-quota.ts'
-import { asksNoQuota, evaluateDeletion, freePass } from './evaluate.ts'
+import { applyOperations, KnownQuotas, type OperationResult, type ReserveOperation } from '../ledger/history.ts'
+import { asksNoQuota, evaluateDeletion, freePass } from './quota.ts'
 
 const NOW = 1_800_000_000_000
 /** Its kubelet's clock is an hour ahead: it took 5 s to become ready, whatever that clock says. */

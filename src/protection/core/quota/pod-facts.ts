@@ -1,8 +1,11 @@
 // A Pod from an API server, reduced to what protection needs, and the pods of a cell counted for one protector. Values of a wrong type
 // count as absent.
 
+import type { CompiledProtection } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
+import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 import {
   FORCE_DELETE_ANNOTATION,
   HEALTH_CRITERION_ANNOTATION,
@@ -150,4 +153,24 @@ export function isAvailable<Pod extends PodFacts>(pod: Pod, minReadySeconds: num
 /** For a ready pod. Without minReadySeconds it does not matter since when. */
 function untilAvailableMs<Pod>(pod: Pod, minReadySeconds: number, readyFor: ReadyFor<Pod>): number {
   return minReadySeconds > 0 ? minReadySeconds * 1000 - readyFor(pod) : 0
+}
+
+type GuardSelector = Pick<CompiledSelector, 'matches'>
+
+const EVERY_POD: GuardSelector = { matches: () => true }
+const selectors = new WeakMap<object, GuardSelector>()
+
+/** spec.podProtection.objectSelector: whether a pod with these labels is guarded at all. An unreadable selector guards all pods. */
+export function isGuarded({ objectSelector }: Pick<CompiledProtection, 'objectSelector'>, labels: Labels): boolean {
+  if (objectSelector === undefined) return true
+  let selector = selectors.get(objectSelector)
+  if (selector === undefined) {
+    try {
+      selector = compileSelector(objectSelector)
+    } catch {
+      selector = EVERY_POD
+    }
+    selectors.set(objectSelector, selector)
+  }
+  return selector.matches(labels)
 }

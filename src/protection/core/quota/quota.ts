@@ -1,11 +1,12 @@
-// Whether a deletion would leave too few pods (Podseidon's webhook/handler/disruptionquota). A quota counts available, ready, running or
-// scheduled pods, depending on the pod's health criterion.
+// Whether a deletion would leave too few pods: first by the pod alone, in Podseidon's order (webhook/handler/handler.go), without its ways around
+// the health criterion; then by a protector's quota (disruptionquota), which counts available, ready, running or scheduled pods, as that says.
 
+import type { CellTime } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
-import type { HealthCriterion } from '../../api/protection.ts'
-import { type CellHistory, isStale, readCells } from '../history/cell-history.ts'
+import type { HealthCriterion, ProtectionRequest } from '../../api/protection.ts'
+import { type CellHistory, type HistoryLimits, isStale, readCells } from '../history/cell-history.ts'
 import { deletionsOf, MAX_COUNT } from '../history/entry.ts'
-import type { HistoryLimits } from '../history/limits.ts'
+import { readyAtMostMs } from './ready-time.ts'
 
 export type QuotaResult =
   | 'Ok'
@@ -161,3 +162,62 @@ function requiredBy(protector: PodProtector): number {
   const required: unknown = protector.spec?.minAvailable
   return typeof required === 'number' && !Number.isNaN(required) ? Math.max(0, required) : MAX_COUNT
 }
+
+/** Deletions that no protector can refuse. */
+type FreePass =
+  /** It is already being deleted; nothing is written. */
+  | 'AlreadyTerminating'
+  /** It is not ready: no available pod is lost, but it must not be counted on to become ready; recorded. */
+  | 'AlreadyUnready'
+
+type DeletionEvaluation =
+  /** It will not become available before it is deleted: admitted and recorded. */
+  | { readonly type: 'record' }
+  | {
+      readonly type: 'reserve'
+      readonly pod: QuotaPod
+      /** Milliseconds until it may become available; 0 = it is available, or time alone will not make it so. */
+      readonly availableInMs: number
+    }
+
+/** The criterion of an Eviction outranks the pod's. */
+export function criterionOf({ criterion, pod }: Pick<ProtectionRequest, 'criterion' | 'pod'>): HealthCriterion {
+  return criterion ?? pod.criterion
+}
+
+/** Decided without any protector. */
+export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>): FreePass | undefined {
+  const { pod } = request
+  if (pod.terminating) return 'AlreadyTerminating'
+  return !pod.ready && criterionOf(request) === 'Available' ? 'AlreadyUnready' : undefined
+}
+
+/**
+ * For one protector, and a pod without a free pass. A pod counts as available unless it certainly is not.
+ * @param time of the cell's API servers; undefined = unknown
+ * @param withinMs maximum time from now until upstream has deleted it, or never will
+ */
+export function evaluateDeletion(
+  request: Pick<ProtectionRequest, 'criterion' | 'pod'>,
+  minReadySeconds: number,
+  time: CellTime | undefined,
+  withinMs: number,
+): DeletionEvaluation {
+  const { pod } = request
+  const { scheduled, running, ready } = pod
+  const criterion = criterionOf(request)
+  const lackMs = minReadySeconds > 0 ? minReadySeconds * 1000 - readyAtMostMs(pod, time) : 0
+  const available = ready && lackMs <= 0
+  // It is ready, and will become available with time alone.
+  const young = ready && !available
+  if (criterion === 'Available' && (!ready || (young && lackMs > withinMs))) return { type: 'record' }
+  const evaluated = { criterion, scheduled, running, ready, available, ...(young && { young }) }
+  return { type: 'reserve', pod: evaluated, availableInMs: young ? lackMs : 0 }
+}
+
+/** The pod does not meet its own criterion: its deletion passes, but only if the pod is still as it was read. */
+export function asksNoQuota(pod: QuotaPod): boolean {
+  return !(pod[COUNTS[pod.criterion]] || (pod.criterion === 'Available' && pod.young === true))
+}
+
+const COUNTS = { Available: 'available', Ready: 'ready', Running: 'running', Scheduled: 'scheduled' } as const

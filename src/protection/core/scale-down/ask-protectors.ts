@@ -10,10 +10,9 @@ import type {
   ScaleDownQuestion,
 } from '../../api/protection.ts'
 import { minAvailableAfter } from '../generator/derive-protector.ts'
-import { isStale, readCells } from '../history/cell-history.ts'
-import { limitsOf } from '../history/limits.ts'
+import { isStale, limitsOf, readCells } from '../history/cell-history.ts'
 import { type Finding, findingsOf, type KnownProtector, refuses } from '../ledger/verdicts.ts'
-import { freePass } from '../quota/evaluate.ts'
+import { freePass } from '../quota/quota.ts'
 
 /** Access to the known PodProtectors. */
 interface ProtectorLookup {

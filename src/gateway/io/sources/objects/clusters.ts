@@ -12,9 +12,8 @@ import { type ClusterCheckOptions, droppedFields } from '../../../api/upstream-c
 import { claimsOf } from '../../../api/upstream-cluster/cluster-conflicts.ts'
 import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
 import { type CheckedCluster, checkCluster, secretsOf } from './check-cluster.ts'
-import { ClusterClaims } from './claims.ts'
 import { ClusterReferences, type GoodSecrets, goodSecretsOf, type SecretLookup, withGoodSecrets } from './references.ts'
-import { settleClaims } from './settle-claims.ts'
+import { ClusterClaims, settleClaims } from './settle-claims.ts'
 
 interface ClusterObjectsOptions {
   readonly secrets: SecretLookup

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { canBecome, nextPhase, PHASES } from './phase.ts'
+import { canBecome, nextPhase, PHASES } from './state.ts'
 
 test('a step that is not allowed is a bug', () => {
   for (const from of PHASES) {
