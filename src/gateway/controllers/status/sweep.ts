@@ -9,10 +9,9 @@ import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/clocks/cell-clock.ts'
 import { shownCache } from '../../core/status/cached-resources.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
-import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
+import { clientsSeen, refusedDisruptive } from './incident-entry.ts'
 import { type KnownCluster, statusOf } from './known.ts'
-import { refusedDisruptive } from './refused-disruptive.ts'
 
 /** The state that a sweep reads. */
 interface LiveState {

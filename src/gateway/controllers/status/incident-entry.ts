@@ -1,4 +1,5 @@
-// When clients that matter in an incident last came through this replica, for its entry in the status.
+// What this replica has seen of an incident, for its entry in the status: when clients that matter last came through it, and the disruptive requests
+// that it has refused, which a recovery by steps adds up over all replicas.
 
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import type { ClientsSeen } from '../../api/upstream-cluster/status.ts'
@@ -22,4 +23,16 @@ export function clientsSeen(clusters: LiveClusters, name: string): ClientsSeen |
 
 function stepOf(atMs: number): string {
   return metaTime(Math.floor(atMs / STEP_MS) * STEP_MS)
+}
+
+/** Exact up to here. */
+const EXACT = 10
+
+/**
+ * In the last minute; above EXACT rounded up to a power of two, so that the status is not written every second.
+ * @param nowMs milliseconds since the epoch
+ */
+export function refusedDisruptive(clusters: LiveClusters, name: string, nowMs: number): number {
+  const refused = clusters.get(name)?.incident?.refusedInLastMinute(nowMs) ?? 0
+  return refused <= EXACT ? refused : 2 ** Math.ceil(Math.log2(refused))
 }
