@@ -133,6 +133,23 @@ describe('what is asked about', () => {
     assert.deepEqual([answer.status, scene.upstream.writes.length], [400, 0])
   })
 
+  test('pods for which the ledger has no verdict stay, alone and in a collection', async () => {
+    const scene = await setUp()
+    scene.upstream.add('a')
+    scene.upstream.add('b')
+    scene.gate.review = (requests) => Promise.resolve(requests.slice(1).map(admitted))
+    const one = await scene.send('DELETE', `${PODS}/a`)
+    assert.deepEqual([one.status, scene.upstream.writes.length], [503, 0])
+    assert.match(String(one.body), /the ledger gave no verdict/)
+    scene.gate.review = (requests) => Promise.resolve(requests.slice(0, 1).map(admitted))
+    const both = await scene.send('DELETE', PODS)
+    assert.match(String(both.body), /1 of 2 pods were deleted, 1 must stay.*the ledger gave no verdict/)
+    assert.deepEqual(
+      scene.upstream.writes.map(({ body }) => json(body)['preconditions']),
+      [{ uid: 'uid-a' }],
+    )
+  })
+
   test('a path unknown to upstream is not a collection', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
