@@ -10,6 +10,7 @@ import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { describe, test } from 'node:test'
 import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
+import { GROUPS } from '../../src/program/subjects/settings.ts'
 import { SUBJECTS } from '../../src/program/subjects/subjects.ts'
 import { sourceFiles } from '../harness/docs/source-files.ts'
 import { startGateway } from '../harness/gateways/gateway.ts'
@@ -88,6 +89,11 @@ console.log(JSON.stringify(SUBJECTS.flatMap(({ metrics }) => (metrics?.metrics ?
 
 test('every subject of the list is left out here', () => {
   assert.equal(LEFT_OUT.length, SUBJECTS.length)
+})
+
+test('every group of settings that can be without effect is of a subject of the list', () => {
+  const groups = SUBJECTS.flatMap(({ settings }) => settings ?? [])
+  assert.deepEqual(groups.toSorted(), Object.keys(GROUPS).sort())
 })
 
 for (const subject of LEFT_OUT) {
