@@ -39,6 +39,7 @@ interface FederatedWorldOptions {
 export class FederatedWorld {
   readonly members: readonly Member[]
   readonly gateway: TestGateway
+  #passed = 0
 
   constructor(members: readonly Member[], gateway: TestGateway) {
     this.members = members
@@ -60,6 +61,14 @@ export class FederatedWorld {
       const series = `portcullis_cache_objects{cluster="${name}",resource="pods"} ${pods + PREPARED_PODS}`
       while (!(await this.gateway.metrics()).split('\n').includes(series)) await sleep(100)
     }
+  }
+
+  /** Something else than a pod is written in each member. */
+  async pass(): Promise<void> {
+    const body = { metadata: { labels: { passed: String(++this.#passed) } } }
+    const headers = { 'content-type': 'application/merge-patch+json' }
+    const path = '/api/v1/namespaces/default'
+    await Promise.all(this.members.map(({ cluster }) => cluster.request(path, { method: 'PATCH', body, headers })))
   }
 
   async stop(): Promise<void> {

@@ -65,6 +65,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/federation/core/continue.ts': row('token of a continued federated list'),
   'src/federation/core/discovery.ts': row('discovery of a federated cluster'),
   'src/federation/core/handed-over.ts': row('discovery of a federated cluster'),
+  'src/federation/core/listed-page.ts': row('list of a member, for a page'),
   'src/federation/core/tables/custom-printer.ts': row('columns of a CustomResourceDefinition'),
   'src/federation/core/tables/go-text.ts': row('row of a Table, a custom resource'),
   'src/federation/core/tables/printer.ts': row('row of a Table, a pod'),

@@ -13,7 +13,7 @@ import { CACHE_REQUESTS, CACHE_WATCHERS } from '../metrics/descriptors.ts'
 import { OpenWatches } from '../request/open-watches.ts'
 import { ReadCacheFilter } from '../request/read-cache.ts'
 import { CachedCollections } from '../state/cached-collections.ts'
-import { CACHE_NEWS, CACHE_READS, CACHE_ROOM, CACHE_UNKNOWN, CACHE_WANTED, FRESHNESS } from './topics.ts'
+import { CACHE_NEWS, CACHE_READS, CACHE_ROOM, CACHE_TOLD, CACHE_UNKNOWN, CACHE_WANTED, FRESHNESS } from './topics.ts'
 
 export interface CacheThread {
   readonly metrics: Pick<MetricsRecorder, 'add' | 'set'>
@@ -57,6 +57,7 @@ export function keptReadsOf({ metrics, topics, questions }: CacheThread): KeptRe
     () => topics.publish(CACHE_UNKNOWN, undefined),
     (id) => topics.publish(CACHE_WANTED, id),
     (wanted) => topics.publish(CACHE_ROOM, wanted),
+    (told) => topics.publish(CACHE_TOLD, told),
   )
   const watches = new OpenWatches(() => systemClock.monotonic())
   // For as long as the thread lives.

@@ -21,7 +21,7 @@ import {
   CACHE_UPSTREAM_WATCHES,
   CACHE_WATCHERS,
 } from '../metrics/descriptors.ts'
-import { CACHE_NEWS, CACHE_READS, CACHE_ROOM, CACHE_UNKNOWN, CACHE_WANTED, FRESHNESS } from './topics.ts'
+import { CACHE_NEWS, CACHE_READS, CACHE_ROOM, CACHE_TOLD, CACHE_UNKNOWN, CACHE_WANTED, FRESHNESS } from './topics.ts'
 
 interface CacheDeps {
   readonly config: { readonly threads: number }
@@ -85,6 +85,7 @@ function startReadCaches({
   topics.subscribe(CACHE_READS, (reads) => caches.count(reads))
   topics.subscribe(CACHE_WANTED, (id) => caches.want(id))
   topics.subscribe(CACHE_ROOM, (wanted) => caches.wantRoom(wanted))
+  topics.subscribe(CACHE_TOLD, (told) => caches.reach(told))
   questions.answer(FRESHNESS, (question) => caches.prove(question))
   const leave = onApplied(() => caches.update())
   addTickable(caches)

@@ -8,6 +8,7 @@ import type {
   CompressedRoom,
   CurrentState,
   FreshnessQuestion,
+  ToldVersion,
 } from '../core/changes/collection.ts'
 import type { ReadCount } from '../core/changes/read-counts.ts'
 
@@ -19,6 +20,8 @@ export const CACHE_UNKNOWN = new Topic<undefined>('cache-unknown')
 export const CACHE_WANTED = new Topic<CollectionId>('cache-wanted')
 /** A gateway thread has compressed lists to keep. */
 export const CACHE_ROOM = new Topic<CompressedRoom>('cache-room')
+/** A gateway thread has told a client of a version that it does not know itself. */
+export const CACHE_TOLD = new Topic<ToldVersion>('cache-told')
 /** The answer: what was proved to be current after the question was asked; undefined = nothing. */
 export const FRESHNESS = new Question<FreshnessQuestion, CurrentState | undefined>('cache-freshness')
 /** From a gateway thread, once a second: reads since the last time. */

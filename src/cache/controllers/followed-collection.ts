@@ -22,10 +22,10 @@ import type {
 } from '../core/changes/collection.ts'
 import { resourceLabel } from '../core/changes/collection.ts'
 import { differenceOf } from '../core/changes/difference.ts'
+import type { ListedObject } from '../core/changes/listed-object.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
 import { objectKey } from '../core/keys/object-key.ts'
 import { keptWarnings } from '../core/warnings/kept-warnings.ts'
-import type { ListedObject } from './freshness.ts'
 import { KeptMemory } from './kept-memory.ts'
 import { ObjectRecords } from './object-records.ts'
 

@@ -6,7 +6,8 @@ import { systemClock } from '../../kit/io/world/clock.ts'
 import { AnswerTooLargeError } from '../../kube/core/answers/call-errors.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { SMALL_BYTES } from '../core/changes/collection.ts'
-import { FreshnessProofs, type ListedObject } from './freshness.ts'
+import type { ListedObject } from '../core/changes/listed-object.ts'
+import { FreshnessProofs } from './freshness.ts'
 
 interface World {
   /** What is known. */
@@ -70,7 +71,8 @@ function scene(world: World) {
     return state && (state.known === state.current ? state.known : `${state.known} is ${state.current}`)
   }
   const confirm = (): Promise<void> => freshness.confirm()
-  return { told, prove: (atOnce = false) => both(atOnce, false), proveAll: () => both(true, true), confirm }
+  const reach = (version: string): Promise<void> => freshness.reach(version)
+  return { told, prove: (atOnce = false) => both(atOnce, false), proveAll: () => both(true, true), confirm, reach }
 }
 
 test('what is known has reached the version of the store', async () => {
@@ -83,6 +85,29 @@ test('a bookmark of another watch proves that nothing has happened', async () =>
   const { prove, told } = scene({ version: 10, current: [20], lines: [['BOOKMARK', 21]] })
   assert.equal(await prove(), '21')
   assert.deepEqual(told, ['probe 20', 'watch 10', 'advance 21'])
+})
+
+test('a version that clients were told of is reached by another watch, once, also where little is kept', async () => {
+  const { reach, told } = scene({ version: 10, current: [], lines: [['BOOKMARK', 21]], bytes: 1 })
+  await Promise.all([reach('20'), reach('19'), reach('20')])
+  assert.deepEqual(told, ['watch 10', 'advance 21'])
+  await reach('21')
+  assert.deepEqual(told, ['watch 10', 'advance 21'])
+  await reach('22')
+  await reach('22')
+  assert.deepEqual(told.slice(2), ['watch 21', 'watch 21'], 'it is not tried again by itself')
+})
+
+test('a later version that clients are told of meanwhile is reached, too', async () => {
+  const world: World = { version: 10, current: [], lines: [] }
+  const { reach, told } = scene({
+    ...world,
+    get lines() {
+      return [['BOOKMARK', this.version === 10 ? 20 : 30]] as const
+    },
+  })
+  await Promise.all([reach('20'), reach('30')])
+  assert.deepEqual(told, ['watch 10', 'advance 20', 'watch 20', 'advance 30'])
 })
 
 test('a change that the other watch brings has to have arrived', async () => {

@@ -13,6 +13,7 @@ import { AnswerBytes } from '../../kube/io/answers/thread-answers.ts'
 import type { ResourcePages } from '../../kube/io/list.ts'
 import { WatchLines } from '../../kube/io/watch-lines.ts'
 import { type CurrentState, type FreshnessQuestion, SMALL_BYTES } from '../core/changes/collection.ts'
+import { type ListedObject, listedObject } from '../core/changes/listed-object.ts'
 
 /** How long clients wait for a proof. */
 export const PROOF_MS = 3_000
@@ -56,14 +57,6 @@ interface Proof {
   readonly resolve: (state: CurrentState | undefined) => void
 }
 
-/** An object of a list, as far as it is compared. */
-export interface ListedObject {
-  readonly namespace: string
-  readonly name: string
-  readonly uid: string
-  readonly resourceVersion: string
-}
-
 /** One proof at a time; a question that arrives meanwhile gets the next one, which begins later than the question. */
 export class FreshnessProofs {
   readonly #collection: Provable
@@ -75,6 +68,9 @@ export class FreshnessProofs {
   #listAgainMs = 0
   #fitsAgainMs = 0
   #confirming = false
+  /** The latest version that clients were told of. */
+  #toReach = ''
+  #reaching = false
 
   constructor(collection: Provable, pages: ReadPages, clock: Clock) {
     this.#collection = collection
@@ -90,6 +86,25 @@ export class FreshnessProofs {
     if (whole) next.wholes++
     if (!this.#running) void this.#run()
     return next.promise
+  }
+
+  /**
+   * Clients have been told of this version of the cluster's: what is known is brought to it, once. A quiet collection would hear of it in the next bookmark
+   * of its own watch, within a minute. Proofs do not wait for it.
+   */
+  async reach(version: string): Promise<void> {
+    if (isBehind(this.#toReach, version)) this.#toReach = version
+    if (this.#reaching) return
+    this.#reaching = true
+    for (let tried = ''; tried !== this.#toReach; ) {
+      tried = this.#toReach
+      const { version: known } = this.#collection
+      if (known === '' || !isBehind(known, tried)) continue
+      const endsMs = this.#clock.monotonic() + PROOF_MS
+      const leftMs = (): number => endsMs - this.#clock.monotonic()
+      await this.#catchUp(known, tried, leftMs, AbortSignal.timeout(PROOF_MS)).catch(() => false)
+    }
+    this.#reaching = false
   }
 
   /** Whether the cluster still has what is known. Asks until it has answered, once a second. */
@@ -127,13 +142,18 @@ export class FreshnessProofs {
     const page = all ?? (await this.#pages.page(SMALLEST, OBJECT, signal))
     const current = this.#currentOf(page, known)
     if (current === undefined) return undefined
-    const listed = all !== undefined && endOf(all).next === '' ? itemsOf(all).map(listedOf) : undefined
+    const listed = all !== undefined && endOf(all).next === '' ? itemsOf(all).map(listedObject) : undefined
     const state = await this.#compare(listed, current, leftMs())
     if (state !== undefined || atOnce) return state
+    return (await this.#catchUp(known, current, leftMs, signal)) ? this.#known() : undefined
+  }
+
+  /** @param known from which a watch goes on @returns whether all is known up to `current` */
+  async #catchUp(known: string, current: string, leftMs: () => number, signal: AbortSignal): Promise<boolean> {
     const { last, upTo } = await this.#watch(known, current, signal)
-    if (upTo === '' || !(await collection.reaches(last, leftMs()))) return undefined
-    collection.advance(upTo)
-    return this.#known()
+    if (upTo === '' || !(await this.#collection.reaches(last, leftMs()))) return false
+    this.#collection.advance(upTo)
+    return true
   }
 
   /** @returns undefined = they are more than is parsed at once, though they may have few bytes: many values, or keys */
@@ -209,12 +229,9 @@ export class FreshnessProofs {
   }
 }
 
-function listedOf(item: unknown): ListedObject {
-  const { namespace, name, uid, resourceVersion } = recordOf(recordOf(item)['metadata'])
-  return {
-    namespace: textOf(namespace),
-    name: textOf(name),
-    uid: textOf(uid),
-    resourceVersion: textOf(resourceVersion),
-  }
+/** @param known '' = nothing */
+function isBehind(known: string, version: string): boolean {
+  if (known === '') return true
+  const order = compareResourceVersions(known, version)
+  return order !== undefined && order < 0
 }

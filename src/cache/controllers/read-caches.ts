@@ -19,6 +19,7 @@ import {
   collectionKey,
   type FreshnessQuestion,
   resourceLabel,
+  type ToldVersion,
 } from '../core/changes/collection.ts'
 import { countedKey, type ReadCount, ReadCounts } from '../core/changes/read-counts.ts'
 import { type CachedFault, faultMessage, stateOf } from './cached-state.ts'
@@ -152,6 +153,11 @@ export class ReadCaches {
   /** What is current; undefined = that cannot be proved. */
   async prove(question: FreshnessQuestion): Promise<CurrentState | undefined> {
     return await this.#kept.get(collectionKey(question.collection))?.freshness?.prove(question)
+  }
+
+  /** Clients have been told of a version that is not known here. */
+  reach({ collection, version }: ToldVersion): void {
+    void this.#kept.get(collectionKey(collection))?.freshness?.reach(version)
   }
 
   /** Ends what is not wanted any more, notes changes of state, and sets the gauges. */

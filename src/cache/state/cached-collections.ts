@@ -8,6 +8,7 @@ import {
   type CurrentState,
   collectionKey,
   type FreshnessQuestion,
+  type ToldVersion,
 } from '../core/changes/collection.ts'
 import { CachedCollection } from './cached-collection.ts'
 
@@ -24,6 +25,7 @@ export class CachedCollections {
   readonly #unknown: () => void
   readonly #want: (id: CollectionId) => void
   readonly #wantRoom: (wanted: CompressedRoom) => void
+  readonly #tell: (told: ToldVersion) => void
   #silentUntilMs = 0
   /** When the main thread is told again: monotonic, by key, of those that it has been told of lately. */
   readonly #wantedUntilMs = new Map<string, number>()
@@ -33,6 +35,7 @@ export class CachedCollections {
    * @param unknown something is missing: all are to be told again
    * @param want a client asks for a collection that is kept only as long as it is wanted
    * @param wantRoom clients get lists that could be kept compressed
+   * @param tell a client has been told of a version that is not known here
    */
   constructor(
     clock: Clock,
@@ -40,7 +43,9 @@ export class CachedCollections {
     unknown: () => void,
     want: (id: CollectionId) => void,
     wantRoom: (wanted: CompressedRoom) => void,
+    tell: (told: ToldVersion) => void = () => undefined,
   ) {
+    this.#tell = tell
     this.#want = want
     this.#wantRoom = wantRoom
     this.#clock = clock
@@ -72,6 +77,11 @@ export class CachedCollections {
   askRoom({ id, compressed }: CachedCollection): void {
     const bytes = compressed.toAsk()
     if (bytes !== undefined) this.#wantRoom({ collection: id, bytes })
+  }
+
+  /** A client has been told of this version of the cluster's, with which it may come back. */
+  told({ id }: CachedCollection, version: string): void {
+    this.#tell({ collection: id, version })
   }
 
   /** Collections that the main thread is not told of again for now. */

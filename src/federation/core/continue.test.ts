@@ -12,8 +12,9 @@ test('what is written is read', () => {
       fc.array(version, { maxLength: MAX_SLOTS }),
       fc.nat(MAX_SLOTS - 1),
       fc.string({ maxLength: 320, unit: 'grapheme' }),
-      (epoch, versions, slot, token) => {
-        const place = { vector: { epoch, versions }, slot, token }
+      fc.string({ maxLength: 600 }),
+      (epoch, versions, slot, token, next) => {
+        const place = { vector: { epoch, versions }, slot, token, next }
         const text = encodeContinue(place)
         assert.match(text, /^[\w-]+$/)
         assert.deepEqual(parseContinue(text), place)
@@ -37,6 +38,7 @@ test('tokens of others are not read', () => {
     { ...good, rv: 10_001 },
     ...[-1, MAX_SLOTS, 0.5, '0', null].map((slot) => ({ ...good, slot })),
     { ...good, token: 1 },
+    { ...good, next: 1 },
   ]
   for (const value of wrong) assert.equal(parseContinue(token(value)), undefined, JSON.stringify(value))
   for (const text of ['', '*', 'e30', '{}', '\0', token(good).repeat(2)])

@@ -1,5 +1,5 @@
-// Where a list of several clusters goes on: the versions of all members at its beginning, the member whose turn it is, and the last of its objects that was sent. It
-// is told to clients, and says nothing that they could not make up themselves.
+// Where a list of several clusters goes on: the versions of all members at its beginning, the member whose turn it is, the last of its objects that was sent, and
+// the member's own token behind that. It is told to clients, and says nothing that they could not make up themselves.
 
 import { isRecord } from '../../kit/api/json/object-shape.ts'
 import { encodeVector, MAX_SLOTS, parseVector, type VersionVector } from './vectors.ts'
@@ -11,14 +11,17 @@ export interface ContinuePlace {
   readonly slot: number
   /** Key of the last object that was sent; '' = from the beginning of this member. */
   readonly token: string
+  /** With which the member's own list goes on there; '' = it was not asked for one. */
+  readonly next: string
 }
 
 const FORMAT = 'portcullis.io/v1'
-/** Twice what a vector of all slots and the longest key of an object have. */
+/** What a vector of all slots, the longest key of an object and the token of a member have. */
 export const MAX_CONTINUE = 8192
 
-export function encodeContinue({ vector, slot, token }: ContinuePlace): string {
-  return Buffer.from(JSON.stringify({ v: FORMAT, rv: encodeVector(vector), slot, token })).toString('base64url')
+export function encodeContinue({ vector, slot, token, next }: ContinuePlace): string {
+  const value = { v: FORMAT, rv: encodeVector(vector), slot, token, ...(next !== '' && { next }) }
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
 /** @returns undefined: it is not one of this gateway's */
@@ -26,11 +29,11 @@ export function parseContinue(text: string): ContinuePlace | undefined {
   if (text.length > MAX_CONTINUE) return undefined
   const value = parsed(Buffer.from(text, 'base64url').toString())
   if (!isRecord(value)) return undefined
-  const { v, rv, slot, token } = value
-  if (v !== FORMAT || typeof rv !== 'string' || typeof token !== 'string') return undefined
+  const { v, rv, slot, token, next = '' } = value
+  if (v !== FORMAT || typeof rv !== 'string' || typeof token !== 'string' || typeof next !== 'string') return undefined
   if (typeof slot !== 'number' || !Number.isInteger(slot) || slot < 0 || slot >= MAX_SLOTS) return undefined
   const vector = parseVector(rv)
-  return vector && { vector, slot, token }
+  return vector && { vector, slot, token, next }
 }
 
 function parsed(text: string): unknown {

@@ -23,6 +23,9 @@ export interface AskedMember {
   readonly kept: CachedCollection
 }
 
+/** A member of which something is asked. */
+export type KeptPlace = Pick<AskedMember, 'slot' | 'scope' | 'kept'>
+
 /** expired = the member has never had the version: it was restored from a backup. */
 export type ReachedMember = 'reached' | 'unproved' | 'ahead' | 'expired'
 
@@ -33,7 +36,7 @@ export interface AskedOf {
   readonly resource: NamedResource
   readonly known: KnownRights
   /** Waits until what is kept of a member, which the caller may read, is new enough: for `ms` at most. */
-  readonly reach: (member: AskedMember, ms: number) => Promise<ReachedMember>
+  readonly reach: (member: AskedMember, ms: number, inFront: readonly KeptPlace[]) => Promise<ReachedMember>
 }
 
 interface Found {
@@ -58,7 +61,7 @@ export async function askedMembers(decision: Decision, of: AskedOf): Promise<Fou
     return scope === undefined ? [] : [{ member, slot, scope }]
   })
   const answers = await Promise.all(
-    candidates.map(async ({ member, slot, scope }) => {
+    candidates.map(async ({ member, slot, scope }, index) => {
       const { name } = member
       const live = gw.clusters.get(member.cluster)
       if (live === undefined) return { name, right: 'unknown' as const }
@@ -73,7 +76,8 @@ export async function askedMembers(decision: Decision, of: AskedOf): Promise<Fou
       const kept = collection.member(slot)
       if (right !== 'allowed' || kept === undefined) return { name, right }
       const found: AskedMember = { slot, name, read, scope, kept }
-      return { name, right, found, reached: await of.reach(found, leftMs()) }
+      const inFront = candidates.slice(0, index).flatMap((other) => keptPlace(other, collection))
+      return { name, right, found, reached: await of.reach(found, leftMs(), inFront) }
     }),
   )
   const members: AskedMember[] = []
@@ -94,7 +98,7 @@ export async function askedMembers(decision: Decision, of: AskedOf): Promise<Fou
       const awayMs = found.kept.awayFor(monotonicMs)
       if (awayMs > 0 || reached === 'unproved') isWhole = false
       if (awayMs > 0) warnings.push(`${name} as of ${timeOf(nowMs - awayMs)}`)
-      if (reached === 'unproved') warnings.push(`${name} could not be proved to be current`)
+      if (reached === 'unproved') warnings.push(unprovedWarning(name))
       members.push(found)
     }
   }
@@ -105,6 +109,18 @@ export async function askedMembers(decision: Decision, of: AskedOf): Promise<Fou
   // An empty list would say that there is nothing.
   const all = answers.map(({ name }) => name).join(', ')
   return isDenied ? memberForbidden(decision, all) : refuse('member-unavailable', `no member answers: ${all}`)
+}
+
+export function unprovedWarning(name: string): string {
+  return `${name} could not be proved to be current`
+}
+
+function keptPlace(
+  { slot, scope }: Pick<AskedMember, 'slot' | 'scope'>,
+  collection: FederatedCollection,
+): readonly KeptPlace[] {
+  const kept = collection.member(slot)
+  return kept === undefined ? [] : [{ slot, scope, kept }]
 }
 
 /** Whether the caller still may see as much as when its watch began. */

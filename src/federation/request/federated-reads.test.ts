@@ -5,6 +5,7 @@ import { FIRST_VERSION, keptPods } from '../../../test/harness/federation/kept-p
 import type { CachedCollection } from '../../cache/state/cached-collection.ts'
 import type { CachedCollections } from '../../cache/state/cached-collections.ts'
 import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
+import { CallTurns } from '../../gateway/core/limits/call-turns.ts'
 import { parseRequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { AccessReviewResult } from '../../gateway/io/reviews/access-review.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
@@ -50,6 +51,9 @@ class World {
     compiled: compiled(name, [{ endpoint: 'https://10.0.0.1:6443' }]),
     identityEpoch: 1,
     flows: {},
+    turns: { 'pod-read': new CallTurns(Number.POSITIVE_INFINITY) },
+    // They answer reviews, and no other call.
+    endpoints: { all: [], available: () => false },
   }))
   readonly #filter: FederatedReadsFilter
   #nowMs = 1_000_000
@@ -99,6 +103,8 @@ class World {
         clock: { monotonic: () => this.#nowMs },
         clusters: { get: (name: string) => this.#live[NAMES.indexOf(name)] },
         access: { review },
+        upstreams: { get: () => undefined },
+        random: () => 0,
       },
       record: { method: 'GET' },
       requestEnded: true,
@@ -116,7 +122,7 @@ class World {
       exchange,
       cluster: this.#cluster,
       info,
-      caller: { user: USER },
+      caller: { user: USER, kind: 'certificate' },
       user: USER,
       requester: { user: USER },
       userAgent: 'kubectl',

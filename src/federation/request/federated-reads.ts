@@ -30,14 +30,15 @@ import { writtenRequest } from '../core/writes/written-request.ts'
 import type { FederatedCollection, Versions } from '../state/federated-collection.ts'
 import type { FederatedCollections } from '../state/federated-collections.ts'
 import type { KnownRights } from '../state/known-rights.ts'
-import { type AskedMember, askedMembers, stillMay } from './asked-members.ts'
+import { type AskedMember, type AskedOf, askedMembers, stillMay } from './asked-members.ts'
 import { answerDiscovery } from './discovery.ts'
 import { expiredWatch } from './expired-watch.ts'
 import { handOver, handOverDescription } from './hand-over.ts'
 import { handOverWrite } from './hand-over-write.ts'
 import { continuedAfter, pageOf } from './list-pages.ts'
 import { addedEvent, addedEvents, MembersWatch } from './members-watch.ts'
-import { type Awaited, awaitedBy, reachInMember } from './reach-versions.ts'
+import { PageProofs } from './page-proofs.ts'
+import { type Awaited, awaitedBy } from './reach-versions.ts'
 import {
   notFederated,
   objectMissing,
@@ -51,6 +52,7 @@ import {
   unknownName,
 } from './refusals.ts'
 import { isReplaced, selectObjects } from './select-objects.ts'
+import { selectPage } from './select-page.ts'
 import { type MemberObject, ShownObjects } from './shown-objects.ts'
 import { shownTables } from './tables.ts'
 import { writeAhead, writeRows } from './written-ahead.ts'
@@ -71,6 +73,7 @@ interface Prepared {
   readonly collection: FederatedCollection
   readonly members: readonly AskedMember[]
   readonly awaited: Awaited
+  readonly proofs: PageProofs
   /** Every member has answered, and what is kept of it is as new as the answer has to be. */
   readonly isWhole: boolean
   /** A member never had the version behind which the watch is to go on. */
@@ -126,7 +129,8 @@ export class FederatedReadsFilter implements RequestFilter {
     const after = continuedAfter(read)
     if (after !== undefined && 'refused' in after) return after
     const awaited = awaitedBy(read, after, cluster.federation)
-    const prepared = await this.#prepare(decision, cluster, entry, read, awaited)
+    const proofs = new PageProofs(decision, { caches: this.#deps.kept, read, after, awaited })
+    const prepared = await this.#prepare(decision, cluster, entry, read, { awaited, proofs })
     if ('refused' in prepared) return prepared
     if (awaited.kind === 'expired' && !isResumed(read)) return refuseExpired()
     switch (read.kind) {
@@ -144,7 +148,7 @@ export class FederatedReadsFilter implements RequestFilter {
     cluster: FederatedCluster,
     entry: CompiledFederatedResource,
     read: FederatedRead,
-    awaited: Awaited,
+    { awaited, proofs }: Pick<Prepared, 'awaited' | 'proofs'>,
   ): Promise<Prepared | Refusal> {
     const { info, exchange } = decision
     const { federation } = cluster
@@ -168,7 +172,7 @@ export class FederatedReadsFilter implements RequestFilter {
     const unknown = unknownName(federation, asked, resource)
     if (unknown !== undefined) return unknown
     const { known, kept: caches } = this.#deps
-    const reach = (member: AskedMember, ms: number) => reachInMember(caches, member, awaited, ms, exchange.monotonicMs)
+    const reach: AskedOf['reach'] = (member, ms, inFront) => proofs.reach(member, ms, inFront)
     const asking = { federation, collection, asked, resource, known, reach }
     const found = await readable(() => askedMembers(decision, asking))
     if ('refused' in found) return found
@@ -202,7 +206,7 @@ export class FederatedReadsFilter implements RequestFilter {
       },
       collection,
     )
-    return { decision, federation, collection, members, awaited, isWhole, isExpired, shown, selects, warnings }
+    return { decision, federation, collection, members, awaited, proofs, isWhole, isExpired, shown, selects, warnings }
   }
 
   #get({ decision, federation, members, shown, isWhole, warnings }: Prepared): Refusal | undefined {
@@ -224,20 +228,21 @@ export class FederatedReadsFilter implements RequestFilter {
   }
 
   async #list(prepared: Prepared, read: FederatedList, after: ContinuePlace | undefined): Promise<Refusal | undefined> {
-    const { decision, federation, collection, members, awaited, shown, selects } = prepared
+    const { decision, federation, collection, members, awaited, proofs, shown, selects } = prepared
     const { exchange } = decision
-    // What a caller may not see has no part in it: neither its objects, nor whether its history goes back so far.
-    const at = awaited.kind === 'versions' && awaited.isExact ? shown.visibleOf(awaited.versions) : undefined
-    const part = { at, after, limit: read.limit }
-    const selected = await selectObjects(exchange, collection, members, selects, part)
-    if (selected === 'memory') return outOfMemory()
-    if (selected === 'gone') return refuse('member-unavailable', 'a member was read again meanwhile')
-    if (selected === 'expired') return refuseExpired()
+    const { limit } = read
+    const isExact = awaited.kind === 'versions' && awaited.isExact
+    const visibleOf = (versions: Versions): Versions => shown.visibleOf(versions)
+    const of = { exchange, collection, members, selects, proofs, isExact, after, limit, visibleOf }
+    const found = await selectPage(of)
+    if ('refused' in found) return found
+    const { selected, end } = found
     const hasSelectors = read.labelSelector !== '' || read.fieldSelector !== ''
-    const page = pageOf(selected, hasSelectors, (versions) => shown.vector(versions))
+    const page = pageOf(selected, { limit, hasSelectors }, end, (versions) => shown.vector(versions))
     decision.warnings = [
       ...decision.warnings,
       ...prepared.warnings,
+      ...found.warnings,
       ...(federation.mode === 'merged' ? duplicates(page.objects) : []),
     ]
     const rows = shown.areTables ? await writeRows(exchange, shown, page.objects) : undefined

@@ -18,7 +18,7 @@ import type { MemberObject } from './shown-objects.ts'
 
 export interface SelectedObjects {
   readonly objects: readonly MemberObject[]
-  /** Objects behind the last of these that were not looked at. */
+  /** Objects behind the last of these that were not looked at, of all members. */
   readonly left: number
   /** They are the state at these. */
   readonly versions: Versions
@@ -32,10 +32,16 @@ export interface SelectedPart {
   /** The versions of which they are to be the state. */
   readonly at?: Versions | undefined
   /** They are behind it. */
-  readonly after?: Pick<ContinuePlace, 'slot' | 'token'> | undefined
+  readonly after?: ObjectPlace | undefined
   /** So many at most; 0 = all. */
   readonly limit?: number
+  /** This object of this member is the last that it may have. */
+  readonly upTo?: ObjectPlace | undefined
+  /** Slots of which it is not known whether what is kept is of the version. */
+  readonly unproved?: ReadonlySet<number>
 }
+
+export type ObjectPlace = Pick<ContinuePlace, 'slot' | 'token'>
 
 /**
  * The memory for them is the caller's, until they are sent. It is not looked at more objects than have to be for as many as are wanted.
@@ -46,16 +52,22 @@ export async function selectObjects(
   collection: FederatedCollection,
   present: readonly Pick<AskedMember, 'slot' | 'scope' | 'kept'>[],
   selects: readonly Selects[],
-  { at, after = BEGINNING, limit = 0 }: SelectedPart = {},
+  { at, after = BEGINNING, limit = 0, upTo, unproved = NONE_UNPROVED }: SelectedPart = {},
 ): Promise<SelectedObjects | NotSelected> {
-  const earlier = at === undefined ? NOTHING_EARLIER : earlierObjects(collection, at, exchange.charge)
-  if (earlier === undefined) return 'expired'
   // One that joined later had no part of it.
-  const members = present.filter(({ slot }) => slot >= after.slot && at?.[slot] !== '')
+  const candidates = present.filter(({ slot }) => slot >= after.slot && at?.[slot] !== '')
+  const members = candidates.filter(({ slot }) => upTo === undefined || slot <= upTo.slot)
+  const known = members.filter(({ slot }) => !unproved.has(slot))
+  const earlier = at === undefined ? NOTHING_EARLIER : earlierObjects(collection, at, known, exchange.charge)
+  if (earlier === undefined) return 'expired'
   const versions = at ?? collection.versions
-  const parts = members.flatMap(({ slot, scope: { namespace }, kept }) => {
+  let beyond = 0
+  const parts = candidates.flatMap(({ slot, scope: { namespace }, kept }) => {
     const whole = kept.range(namespace)
-    const range = slot === after.slot ? aroundKey(whole, after.token).behind : whole
+    const behind = slot === after.slot ? aroundKey(whole, after.token).behind : whole
+    const range = rangeUpTo(behind, slot, upTo)
+    beyond += behind.to - range.to
+    if (upTo !== undefined && slot > upTo.slot) return []
     const ranges = asTheyWere(range, changedIn(earlier.get(slot), namespace, slot === after.slot ? after.token : ''))
     return ranges.map((one) => ({ slot, range: one, selects: selects[slot] ?? NONE }))
   })
@@ -68,7 +80,7 @@ export async function selectObjects(
   const isGone = isReplaced(collection, members)
   const objects = isGone ? [] : parts.flatMap(({ slot }, of) => (found[of] ?? []).map((object) => ({ slot, object })))
   exchange.giveMemory(memoryFor(most - objects.length))
-  return isGone ? 'gone' : { objects, left, versions }
+  return isGone ? 'gone' : { objects, left: left + beyond, versions }
 }
 
 /** What is kept of a member is another collection now: indexes of the history mean nothing any more. */
@@ -90,14 +102,29 @@ type Earlier = ReadonlyMap<number, ChangedObjects>
 
 const NOTHING_EARLIER: Earlier = new Map()
 const NONE: Selects = () => false
+const NONE_UNPROVED: ReadonlySet<number> = new Set()
 const BEGINNING = { slot: 0, token: '' }
 
-/** What has changed since, as it was; undefined = the histories do not go back so far. */
-function earlierObjects(collection: FederatedCollection, at: Versions, charge: Charge): Earlier | undefined {
+/** Up to the last object that the part may have. */
+function rangeUpTo(range: ObjectRange, slot: number, upTo: ObjectPlace | undefined): ObjectRange {
+  if (upTo === undefined || slot < upTo.slot) return range
+  return { ...range, to: slot === upTo.slot ? aroundKey(range, upTo.token).behind.from : range.from }
+}
+
+/**
+ * What has changed since, as it was; undefined = the histories do not go back so far.
+ * @param members whose objects have to be those of these versions
+ */
+function earlierObjects(
+  collection: FederatedCollection,
+  at: Versions,
+  members: readonly Pick<AskedMember, 'slot'>[],
+  charge: Charge,
+): Earlier | undefined {
   const { history } = collection
   const place = collection.behind(at)
-  if (place.kind === 'expired' || at.some((version, slot) => isAhead(version, collection.versions[slot])))
-    return undefined
+  const isUnknown = members.some(({ slot }) => isAhead(at[slot] ?? '', collection.versions[slot]))
+  if (place.kind === 'expired' || isUnknown) return undefined
   threadScheduler.chargeAnswer(charge, (history.end - place.index) * LOOK_BYTES)
   const earlier = new Map<number, Map<string, CachedObject | undefined>>()
   for (let index = place.index, merged = history.at(index); merged !== undefined; merged = history.at(++index)) {

@@ -3,6 +3,7 @@
 import { FactsReader } from '../../../src/cache/core/bytes/object-facts.ts'
 import { parseContinue } from '../../../src/federation/core/continue.ts'
 import { discoveryAt, joinedResources } from '../../../src/federation/core/discovery.ts'
+import { readListedPage } from '../../../src/federation/core/listed-page.ts'
 import { type Stamp, stampObject } from '../../../src/federation/core/objects.ts'
 import { customPrinter } from '../../../src/federation/core/tables/custom-printer.ts'
 import type { Printer } from '../../../src/federation/core/tables/printer.ts'
@@ -23,6 +24,7 @@ const STAMP: Stamp = { member: 'east', mode: 'prefixed', areNamespaces: false, v
 const unchanged: ChangeField = (_, text) => `x${text}`
 const METADATA = '{"metadata":{"name":"a"'
 const PODS = [{ group: '', version: 'v1', resource: 'pods' }]
+const LISTED = '{"metadata":{"resourceVersion":"1"},"items":['
 const HEAD = '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","resourceVersion":"1"'
 const DEPLOYMENT = HEAD.replace('"Pod","apiVersion":"v1"', '"Deployment","apiVersion":"apps/v1"')
 const WIDGETS = '{"metadata":{"name":"widgets"},"spec":{"versions":[{"name":"v1","additionalPrinterColumns":['
@@ -235,6 +237,20 @@ export const PARSERS: readonly Parser[] = [
     shapes: {
       'a long token': repeat('a', '{"v":"portcullis.io/v1","rv":"10001","slot":0,"token":"', '"}'),
       maps: repeat('{"a":'),
+    },
+  }),
+  parser({
+    name: 'list of a member, for a page',
+    limit: MIB,
+    fillsMaps: true,
+    read: (text) => readListedPage(text, ''),
+    tokens: JSON_TOKENS,
+    shapes: {
+      objects: list('{"metadata":{"name":"n{n}","uid":"{n}","resourceVersion":"1"}}', LISTED, ']}'),
+      'what is no object': list('[]', LISTED, ']}'),
+      'a long version': repeat('1', '{"metadata":{"resourceVersion":"', '"}}'),
+      'a long token': repeat('a', '{"metadata":{"resourceVersion":"1","continue":"', '"}}'),
+      'other fields': list('"k{n}":1', '{', '}'),
     },
   }),
   parser({

@@ -117,6 +117,12 @@ export interface CurrentState {
   readonly current: string
 }
 
+/** From a gateway thread: a version of the cluster's that a client was told of, and that is not known there. */
+export interface ToldVersion {
+  readonly collection: CollectionId
+  readonly version: string
+}
+
 export function collectionKey({ cluster, group, version, resource, namespace, encoding }: CollectionId): string {
   return `${cluster}/${group}/${version}/${resource}/${namespace}/${encoding}`
 }

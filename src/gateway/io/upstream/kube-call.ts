@@ -28,6 +28,8 @@ export interface KubeCall {
   readonly body?: string | Buffer
   /** Content type of `body`. Default application/json. */
   readonly contentType?: string
+  /** Default application/json: an object, or a list of whole objects. */
+  readonly accept?: string
   readonly timeoutMs: number
   /** The user on whose behalf it is made; absent = the gateway itself. If set, `token` is ''. */
   readonly credentials?: SharedFields
@@ -181,7 +183,7 @@ function headOf(call: KubeCall, payload: Buffer | undefined): HeaderList {
     ':scheme',
     'https',
     'accept',
-    'application/json',
+    call.accept ?? 'application/json',
     ...(call.fields ?? ['user-agent', USER_AGENT]),
   ]
   if (payload !== undefined) {

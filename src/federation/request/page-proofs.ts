@@ -1,0 +1,195 @@
+// The first page of a consistent list does not wait for the proof that all that is kept of each member is current, which takes a quiet kube-apiserver a second.
+// Each member is asked for its own list instead: for as many objects as the page will have of it, one at least, whose list names the version of the moment.
+// The page is made of what is kept, and sent if that has the same objects in the same versions: then it is the state of the version of that list, up to
+// its last object. A page that goes on asks members in the same way that what is kept has not reached by then, for their state at the versions of the first.
+
+import { objectKey } from '../../cache/core/keys/object-key.ts'
+import type { CachedCollections } from '../../cache/state/cached-collections.ts'
+import { aroundKey } from '../../cache/state/object-range.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { ContinuePlace } from '../core/continue.ts'
+import type { FederatedRead } from '../core/federated-read.ts'
+import type { ListedPage, PageQuestion } from '../core/listed-page.ts'
+import { compareSlots } from '../core/vectors.ts'
+import type { Versions } from '../state/federated-collection.ts'
+import type { AskedMember, KeptPlace, ReachedMember } from './asked-members.ts'
+import { ALL_PROVED, type ProvedEnd } from './list-pages.ts'
+import { listedPage, MOST_LISTED } from './listed-pages.ts'
+import { type Awaited, reachInMember } from './reach-versions.ts'
+import type { ObjectPlace, SelectedObjects } from './select-objects.ts'
+
+/** So much of MEMBER_MS: the rest is enough for the proof that is asked for then. */
+const LISTED_MS = 400
+/** What is missing may be on its way. */
+const MOMENT_MS = 30
+
+interface ProofsOf {
+  readonly caches: Pick<CachedCollections, 'currentVersion' | 'told'>
+  readonly read: FederatedRead
+  /** undefined = it begins. */
+  readonly after: ContinuePlace | undefined
+  readonly awaited: Awaited
+}
+
+/** What can be answered: of which versions, and up to where. */
+interface Part {
+  readonly at: Versions
+  readonly end: ProvedEnd
+  /** Slots of which that is known if the page is the same as the member's list. */
+  readonly unproved: ReadonlySet<number>
+}
+
+export class PageProofs {
+  readonly #decision: Decision
+  readonly #of: ProofsOf
+  /** By slot. */
+  readonly #pages = new Map<number, ListedPage>()
+  readonly #limit: number
+  readonly #hasSelectors: boolean
+  readonly #isFirst: boolean
+
+  constructor(decision: Decision, of: ProofsOf) {
+    const { read, awaited } = of
+    this.#decision = decision
+    this.#of = of
+    this.#isFirst = awaited.kind === 'proof'
+    const isExact = awaited.kind === 'versions' && awaited.isExact
+    const isPage = read.kind === 'list' && read.limit <= MOST_LISTED && (this.#isFirst || isExact)
+    this.#limit = isPage ? read.limit : 0
+    this.#hasSelectors = read.labelSelector !== '' || read.fieldSelector !== ''
+  }
+
+  /** Whether any member was asked for its list. */
+  get isUsed(): boolean {
+    return this.#pages.size > 0
+  }
+
+  /** As `reachInMember`, or until the member's own list is there. @param inFront members whose objects come first */
+  async reach(member: AskedMember, ms: number, inFront: readonly KeptPlace[]): Promise<ReachedMember> {
+    const question = this.#question(member, inFront)
+    if (question === 'done') return 'reached'
+    if (question === undefined) return await this.#reached(member, ms)
+    if (!this.#isFirst) return await this.#reachedOrListed(member, question, ms)
+    const { clock } = this.#decision.exchange.gw
+    const endsMs = clock.monotonic() + ms
+    const before = member.kept.version
+    const page = await listedPage(this.#decision, member, question, Math.min(ms, LISTED_MS))
+    // An older one says that the cluster has gone back, or that a server of it is behind: another proof finds that out.
+    if (page === undefined || compareSlots(page.version, before) < 0)
+      return await this.#reached(member, Math.max(0, endsMs - clock.monotonic()))
+    this.#pages.set(member.slot, page)
+    return 'reached'
+  }
+
+  /** @param present versions of what is kept */
+  part(members: readonly AskedMember[], present: Versions): Part {
+    const { awaited, after } = this.#of
+    const exact = awaited.kind === 'versions' ? awaited.versions : undefined
+    const at = exact ?? present.map((version, slot) => this.#pages.get(slot)?.version ?? version)
+    const unproved = new Set<number>()
+    for (const { slot, kept } of members) {
+      const version = at[slot] ?? ''
+      if (slot < (after?.slot ?? 0) || version === '' || kept.isAtLeast(version)) continue
+      unproved.add(slot)
+      const page = this.#pages.get(slot)
+      const begin: ObjectPlace = { slot, token: slot === after?.slot ? after.token : '' }
+      if (page === undefined) return { at, unproved, end: { upTo: begin, next: '' } }
+      if (page.next === '') continue
+      const last = page.objects.at(-1)
+      const upTo = last === undefined ? begin : { slot, token: objectKey(last.namespace, last.name) }
+      return { at, unproved, end: { upTo, next: page.next } }
+    }
+    return { at, unproved, end: ALL_PROVED }
+  }
+
+  /** Whether what was selected of the members that are unproved is what they have listed. */
+  proves({ objects }: SelectedObjects, { unproved }: Part): boolean {
+    const isFull = this.#limit > 0 && objects.length === this.#limit
+    const lastSlot = objects.at(-1)?.slot ?? 0
+    for (const slot of unproved) {
+      if (isFull && slot > lastSlot) continue
+      const listed = this.#pages.get(slot)?.objects ?? []
+      const found = objects.flatMap((one) => (one.slot === slot ? [one.object] : []))
+      const mayBeMore = isFull && slot === lastSlot
+      if (mayBeMore ? found.length > listed.length : found.length !== listed.length) return false
+      const isSame = found.every(({ key, facts: { uid, resourceVersion } }, at) => {
+        const one = listed[at]
+        return (
+          one !== undefined &&
+          key === objectKey(one.namespace, one.name) &&
+          uid === one.uid &&
+          resourceVersion === one.resourceVersion
+        )
+      })
+      if (!isSame) return false
+    }
+    return true
+  }
+
+  /** Until there is news of one of the members, for a moment. */
+  async moment(members: readonly AskedMember[], { at, unproved }: Part): Promise<void> {
+    const waiting = members.filter(({ slot }) => unproved.has(slot))
+    await Promise.all(waiting.map(({ slot, kept }) => kept.reaches(at[slot] ?? '', MOMENT_MS)))
+  }
+
+  /** What was listed is of no use: what is kept has to be as new as the answer, as ever. @returns by member */
+  async reachWithout(members: readonly AskedMember[], ms: number): Promise<readonly ReachedMember[]> {
+    const asked = this.#pages
+    const waiting = members.map((one) => (asked.has(one.slot) ? this.#reached(one, ms) : ('reached' as const)))
+    const reached = await Promise.all(waiting)
+    asked.clear()
+    return reached
+  }
+
+  /** The client gets these versions, and will come back with them. */
+  tell(members: readonly AskedMember[], { at }: Part): void {
+    for (const { slot, kept } of members) {
+      const version = this.#pages.get(slot)?.version
+      if (version !== undefined && version === at[slot] && !kept.isAtLeast(version)) this.#of.caches.told(kept, version)
+    }
+  }
+
+  async #reached(member: AskedMember, ms: number): Promise<ReachedMember> {
+    const { caches, awaited } = this.#of
+    return await reachInMember(caches, member, awaited, ms, this.#decision.exchange.monotonicMs)
+  }
+
+  /** Both at the same time: the server may not have the version any more, or what is kept may reach it at any moment. */
+  async #reachedOrListed(member: AskedMember, question: PageQuestion, ms: number): Promise<ReachedMember> {
+    let isOver = false
+    const reached = this.#reached(member, ms)
+    const listed = listedPage(this.#decision, member, question, ms).then((page) => {
+      if (page !== undefined && !isOver) this.#pages.set(member.slot, page)
+      return page === undefined ? reached : ('reached' as const)
+    })
+    const first = await Promise.race([listed, reached])
+    isOver = true
+    return first
+  }
+
+  /** @returns done = nothing of it is needed for this page; undefined = its list is not asked for */
+  #question({ slot, kept }: AskedMember, inFront: readonly KeptPlace[]): PageQuestion | 'done' | undefined {
+    const { awaited, after } = this.#of
+    if (this.#limit === 0 || kept.awayFor(this.#decision.exchange.monotonicMs) > 0) return undefined
+    const rest = this.#restFor(inFront)
+    if (awaited.kind !== 'versions') return { version: '', next: '', limit: Math.max(1, rest) }
+    const version = awaited.versions[slot] ?? ''
+    const isDone = after !== undefined && slot < after.slot
+    if (isDone || rest <= 0 || version === '' || kept.isAtLeast(version)) return 'done'
+    const isInside = slot === after?.slot && after.token !== ''
+    if (isInside && after.next === '') return undefined
+    return { version, next: slot === after?.slot ? after.next : '', limit: rest }
+  }
+
+  /** How many objects the page has room for behind those of other members, as far as is known. */
+  #restFor(inFront: readonly KeptPlace[]): number {
+    const { after } = this.#of
+    const before = inFront.filter(({ slot }) => slot >= (after?.slot ?? 0))
+    if (before.length > 0 && this.#hasSelectors) return this.#isFirst ? 1 : 0
+    return before.reduce((rest, { slot, scope, kept }) => {
+      const whole = kept.range(scope.namespace)
+      const { from, to } = slot === after?.slot ? aroundKey(whole, after.token).behind : whole
+      return rest - (to - from)
+    }, this.#limit)
+  }
+}

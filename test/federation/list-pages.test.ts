@@ -1,0 +1,209 @@
+// Pages of consistent lists of quiet members, which nothing but their own lists proves to be current: against stubs, which see what they are asked, and by whom.
+
+import assert from 'node:assert/strict'
+import type { ClientHttp2Session } from 'node:http2'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
+import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { headerValue } from '../../src/gateway/core/request/hop-headers.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { shownNames } from '../harness/federation/federated-clusters.ts'
+import { PagedMember } from '../harness/federation/paged-member.ts'
+import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
+import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const PODS = '/api/v1/pods'
+const METADATA = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io'
+const clientCA = createCA({ commonName: 'clients of all' })
+
+let east: PagedMember
+let west: PagedMember
+let gateway: InProcessGateway
+let session: ClientHttp2Session
+
+function objects(): UpstreamCluster[] {
+  const resources = [{ version: 'v1', resource: 'pods' }]
+  const members = [east, west].map(({ stub }, at) => clusterObject([stub], { name: at === 0 ? 'east' : 'west' }))
+  const { secureServing } = clusterObject([], { name: 'all', clientCA }).spec
+  const spec = {
+    secureServing,
+    dispatchPolicies: [ALLOW_ALL],
+    members: ['east', 'west'].map((name) => ({ name, trustUsers: true })),
+    federation: { resources },
+  }
+  const all = { ...clusterObject([], { name: 'all' }), spec }
+  return [
+    ...members.map((one) => ({ ...one, spec: { ...one.spec, cache: resources } })),
+    all,
+  ] as unknown as UpstreamCluster[]
+}
+
+async function list(query: string) {
+  const path = `${PODS}?${query}`
+  const { status, head, body } = await h2Request(session, [':method', 'GET', ':path', path, ':authority', 'all'])
+  const { items = [], metadata, message } = JSON.parse(body.toString())
+  const names = shownNames(items).map((name) => name.replace('--default', ''))
+  return { status, names, metadata, message, warning: headerValue([...head], 'warning') ?? '' }
+}
+
+/** All pages. @param between called behind each */
+async function pages(limit: number, between: () => void = () => undefined) {
+  const names: string[][] = []
+  const versions = new Set<string>()
+  for (let next = ''; names.length === 0 || next !== ''; ) {
+    const page = await list(`limit=${limit}${next === '' ? '' : `&continue=${next}`}`)
+    assert.deepEqual([page.status, page.warning], [200, ''], page.message)
+    names.push(page.names)
+    versions.add(page.metadata.resourceVersion)
+    next = page.metadata.continue ?? ''
+    between()
+  }
+  assert.equal(versions.size, 1)
+  return { names, version: [...versions][0] ?? '' }
+}
+
+const asked = ({ lists }: PagedMember): string[] => lists.map(({ query }) => query.toString())
+
+before(async () => {
+  ;[east, west] = await Promise.all([PagedMember.start(), PagedMember.start()])
+  for (const name of ['a', 'b', 'c']) for (const member of [east, west]) member.write(name)
+  gateway = await startInProcess(objects(), {})
+  session = h2Connect({ port: gateway.port, serverName: 'all', certificate: clientPair(clientCA, 'alice') })
+  await waitFor('what is kept of both', async () => (await list('')).names.length === 6)
+})
+beforeEach(() => {
+  for (const member of [east, west]) {
+    member.pass()
+    member.lists.length = 0
+    member.wholes = 0
+  }
+})
+afterEach(() => {
+  for (const member of [east, west]) {
+    member.release()
+    member.isSilent = false
+    member.change = () => undefined
+  }
+})
+after(async () => {
+  session?.destroy()
+  await gateway?.stop()
+  await east?.stop()
+  await west?.stop()
+})
+
+test('the first page asks each member as the caller: the first for its objects, the other for its version', async () => {
+  const page = await list('limit=2')
+  assert.deepEqual([page.names, page.warning], [['east/a', 'east/b'], ''])
+  assert.equal(page.metadata.remainingItemCount, 4)
+  assert.deepEqual([asked(east), asked(west)], [['limit=2'], ['limit=1']])
+  for (const { user, accept } of [...east.lists, ...west.lists]) assert.deepEqual([user, accept], ['alice', METADATA])
+  assert.ok(page.metadata.resourceVersion.endsWith(`03${east.version}03${west.version}`))
+  assert.deepEqual([east.wholes, west.wholes], [0, 0], 'nothing else proves that they are current')
+})
+
+test('pages are one state, whatever is written in between, while nothing tells that what is kept is as new', async () => {
+  let writes = 0
+  const { names } = await pages(2, () => {
+    east.pass()
+    west.pass()
+    writes++
+  })
+  assert.deepEqual(names, [
+    ['east/a', 'east/b'],
+    ['east/c', 'west/a'],
+    ['west/b', 'west/c'],
+  ])
+  assert.equal(writes, 3)
+  assert.ok(asked(west).some((query) => query.includes('resourceVersionMatch=Exact')))
+})
+
+test('pages of a member that has gone on do not wait for what is kept of the next one', async () => {
+  let writes = 0
+  const { names } = await pages(1, () => east.write('a', `note ${writes++}`))
+  assert.deepEqual(names.flat(), ['east/a', 'east/b', 'east/c', 'west/a', 'west/b', 'west/c'])
+})
+
+test('pages have what was there at first, though it has changed since, and a watch brings what has', async () => {
+  let round = 0
+  const { names, version } = await pages(2, () => {
+    if (round++ > 0) return
+    east.remove('c')
+    west.write('b', 'changed')
+    west.write('d')
+  })
+  assert.deepEqual(names.flat(), ['east/a', 'east/b', 'east/c', 'west/a', 'west/b', 'west/c'])
+  const now = await pages(4)
+  assert.deepEqual(now.names.flat(), ['east/a', 'east/b', 'west/a', 'west/b', 'west/c', 'west/d'])
+  assert.notEqual(now.version, version)
+  east.write('c')
+  west.remove('d')
+})
+
+test('what a member has and is not kept yet is never left out without a Warning', async () => {
+  await waitFor('all of it', async () => (await list('limit=10')).names.length === 6)
+  east.holdBack()
+  east.write('b2')
+  const page = await list('limit=10')
+  assert.equal(page.status, 200)
+  assert.match(page.warning, /"east could not be proved to be current"/)
+  east.release()
+  await waitFor('what was held back', async () => (await list('limit=10')).names.includes('east/b2'))
+  east.remove('b2')
+  await waitFor('all of it', async () => (await list('limit=10')).names.length === 6)
+})
+
+for (const [what, change] of [
+  ['of another version than was asked for', (list) => Object.assign(list.metadata, { resourceVersion: '7' })],
+  ['without a version', (list) => Object.assign(list.metadata, { resourceVersion: '' })],
+  ['with a version that is none', (list) => Object.assign(list.metadata, { resourceVersion: '1e3' })],
+  ['with a token of any length', (list) => Object.assign(list.metadata, { continue: 'a'.repeat(5000) })],
+  ['without its first object', (list) => list.items.shift()],
+  ['with an object twice', (list) => list.items.unshift(list.items[0])],
+  ['with nothing that is an object', (list) => list.items.splice(0, 9, null, 7, 'a', [])],
+  ['with more objects than a page may have', (list) => Object.assign(list, { items: Array(60_000).fill({ a: 1 }) })],
+  ['that is larger than a page may be', (list) => list.items.push('a'.repeat(2_000_000))],
+] satisfies [string, (list: Parameters<PagedMember['change']>[0]) => unknown][]) {
+  test(`a list of a member ${what} proves nothing, and the answer is what it would be without`, async () => {
+    east.change = (list) => void change(list)
+    const page = await list('limit=2')
+    assert.deepEqual([page.status, page.names, page.warning], [200, ['east/a', 'east/b'], ''])
+    assert.ok(east.wholes > 0, 'a list of all has proved it')
+  })
+}
+
+test('a member that does not answer its users is proved as ever', async () => {
+  east.isSilent = true
+  const page = await list('limit=2')
+  assert.deepEqual([page.status, page.names, page.warning], [200, ['east/a', 'east/b'], ''])
+  assert.ok(east.wholes > 0)
+})
+
+test('a namespace is asked for in its member alone, under its own name', async () => {
+  const path = '/api/v1/namespaces/east--default/pods?limit=2'
+  const { body } = await h2Request(session, [':method', 'GET', ':path', path, ':authority', 'all'])
+  assert.equal(JSON.parse(body.toString()).items.length, 2)
+  assert.deepEqual([asked(east), asked(west)], [['limit=2'], []])
+})
+
+test('a token whose own part was changed shows nothing else than the page', async () => {
+  const { metadata } = await list('limit=2')
+  const token = JSON.parse(Buffer.from(metadata.continue, 'base64url').toString())
+  assert.ok(token.next !== '')
+  const changed = (more: object): string => Buffer.from(JSON.stringify({ ...token, ...more })).toString('base64url')
+  for (const next of [
+    'x',
+    `${east.version} `,
+    `${east.version} b`,
+    '7 a',
+    `${east.version} a&limit=9`,
+    '',
+    'é'.repeat(200),
+  ]) {
+    const page = await list(`limit=2&continue=${changed({ next })}`)
+    if (page.status === 200) assert.deepEqual(page.names, ['east/c', 'west/a'], next)
+    else assert.equal(page.status, 504, next)
+  }
+  for (const next of [7, null, {}]) assert.equal((await list(`limit=2&continue=${changed({ next })}`)).status, 400)
+})

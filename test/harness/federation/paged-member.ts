@@ -1,0 +1,162 @@
+// A member of a federated cluster that is a stub and lists its pods as kube-apiserver does: in pages, each list of one version, and at earlier versions. It is quiet:
+// its watches bring changes, if they are not held back, and never a bookmark.
+
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import { reply, replyReview, type SeenRequest, type StubUpstream, startStub } from '../upstreams/stub-upstream.ts'
+
+interface StubPod {
+  readonly name: string
+  readonly note: string
+  readonly version: number
+}
+
+/** A list that a user has asked for, as the gateway sent it. */
+interface SeenList {
+  readonly user: string
+  readonly accept: string
+  readonly query: URLSearchParams
+}
+
+/** What a list says. */
+export interface SentList {
+  metadata: { resourceVersion: string; continue?: string }
+  items: unknown[]
+}
+
+export class PagedMember {
+  /** Lists of users, not those of the read cache. */
+  readonly lists: SeenList[] = []
+  /** Lists of all, without a limit, by which the read cache proves that it is current. */
+  wholes = 0
+  /** Lists of users are not answered. */
+  isSilent = false
+  /** What lists of users say instead. */
+  change: (list: SentList) => void = () => undefined
+  readonly #stub: StubUpstream
+  readonly #watches = new Set<Http2ServerResponse>()
+  /** By version. */
+  readonly #states = new Map<number, readonly StubPod[]>()
+  #version = 100
+  #isHeldBack = false
+  /** Events. */
+  readonly #untold: string[] = []
+
+  private constructor(stub: StubUpstream) {
+    this.#stub = stub
+    this.#states.set(this.#version, [])
+  }
+
+  static async start(): Promise<PagedMember> {
+    const stub = await startStub(0, {}, '127.0.0.1', (request, response) => {
+      member.#answerCache(request, response)
+    })
+    const member: PagedMember = new PagedMember(stub)
+    stub.answer = (request) => member.#answerUser(request)
+    stub.answerAccess = (seen) => replyReview(seen, { allowed: true })
+    return member
+  }
+
+  get stub(): StubUpstream {
+    return this.#stub
+  }
+
+  get version(): string {
+    return String(this.#version)
+  }
+
+  /** Something else than a pod is written. */
+  pass(): void {
+    this.#next(this.#pods())
+  }
+
+  write(name: string, note = ''): void {
+    const others = this.#pods().filter((pod) => pod.name !== name)
+    const pod = { name, note, version: this.#version + 1 }
+    const type = others.length === this.#pods().length ? 'ADDED' : 'MODIFIED'
+    this.#next([...others, pod].sort((a, b) => (a.name < b.name ? -1 : 1)))
+    this.#tell(type, pod)
+  }
+
+  remove(name: string): void {
+    const pod = this.#pods().find((one) => one.name === name)
+    if (pod === undefined) throw new Error(`no pod ${name}`)
+    this.#next(this.#pods().filter((one) => one !== pod))
+    this.#tell('DELETED', { ...pod, version: this.#version })
+  }
+
+  /** Changes are told when they are released. */
+  holdBack(): void {
+    this.#isHeldBack = true
+  }
+
+  release(): void {
+    this.#isHeldBack = false
+    for (const event of this.#untold.splice(0)) for (const watch of this.#watches) watch.write(event)
+  }
+
+  async stop(): Promise<void> {
+    await this.#stub.stop()
+  }
+
+  #pods(): readonly StubPod[] {
+    return this.#states.get(this.#version) ?? []
+  }
+
+  #next(pods: readonly StubPod[]): void {
+    this.#states.set(++this.#version, pods)
+  }
+
+  #tell(type: string, pod: StubPod): void {
+    const object = { kind: 'Pod', apiVersion: 'v1', ...shown(pod) }
+    this.#untold.push(`${JSON.stringify({ type, object })}\n`)
+    if (!this.#isHeldBack) this.release()
+  }
+
+  /** The read cache, from the main thread. */
+  #answerCache({ url }: Http2ServerRequest, response: Http2ServerResponse): void {
+    response.setHeader('content-type', 'application/json')
+    const { pathname, searchParams: query } = new URL(url, 'https://stub')
+    if (pathname !== '/api/v1/pods') {
+      response.writeHead(404).end('{}')
+    } else if (query.has('watch')) {
+      this.#watches.add(response)
+      response.on('close', () => this.#watches.delete(response))
+      response.writeHead(200).write('')
+    } else {
+      if (!query.has('limit')) this.wholes++
+      response.writeHead(200).end(textOf(this.#list(query, 'default')))
+    }
+  }
+
+  /** What is asked for users, from gateway threads. */
+  #answerUser(request: SeenRequest): void {
+    const { pathname, searchParams: query } = new URL(request.path, 'https://stub')
+    const [user = ''] = request.values('impersonate-user')
+    const [accept = ''] = request.values('accept')
+    this.lists.push({ user, accept, query })
+    if (this.isSilent) return
+    const list = this.#list(query, pathname === '/api/v1/pods' ? 'default' : (pathname.split('/')[4] ?? ''))
+    this.change(list)
+    reply(request, 200, textOf(list))
+  }
+
+  #list(query: URLSearchParams, namespace: string): SentList {
+    const [at = '', start = ''] = (query.get('continue') ?? '').split(' ')
+    const version = Number(at || (query.get('resourceVersion') ?? '') || this.#version)
+    const all = namespace === 'default' ? (this.#states.get(version) ?? []) : []
+    const behind = all.filter(({ name }) => name > start)
+    const limit = Number(query.get('limit') ?? behind.length)
+    const items = behind.slice(0, limit)
+    const next = items.length < behind.length ? { continue: `${version} ${items.at(-1)?.name}` } : {}
+    return { metadata: { resourceVersion: String(version), ...next }, items: items.map(shown) }
+  }
+}
+
+function shown({ name, note, version }: StubPod): object {
+  const metadata = { name, namespace: 'default', uid: name, resourceVersion: String(version), annotations: { note } }
+  return { metadata, spec: { containers: [{ name: 'c', image: 'c' }] } }
+}
+
+function textOf(list: SentList): string {
+  return JSON.stringify({ kind: 'PodList', apiVersion: 'v1', ...list })
+}
