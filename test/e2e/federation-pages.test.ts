@@ -1,5 +1,5 @@
 // Pages of consistent lists of three real clusters, of which nothing says at first that what is kept is current: of one state each, whatever is written between
-// them and whoever goes away, and a watch goes on where they end.
+// them and whichever member goes away, and a watch goes on where they end.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -41,10 +41,19 @@ export interface WatchSource<Change extends RecentChange> {
   readonly isInGap: boolean
   /** undefined = the client does not get it: it is not selected, or known. */
   eventOf(change: Change): Buffer | undefined
-  /** The bookmark behind the state; undefined = there is none. */
+  /** The bookmark behind the state; undefined = there is none, or it comes later. */
   endOfState(): Buffer | undefined
+  /** The same when it comes later: asked when all changes were sent. undefined = not yet, or not again. */
+  lateEnd?(): LateEnd | undefined
   /** That all changes were sent; undefined = the client knows it. */
   bookmark(): Buffer | undefined
+}
+
+/** What is sent at the end of a state that is not known to be all when it is sent. */
+export interface LateEnd {
+  readonly event: Buffer
+  /** The watch ends with it. */
+  readonly isLast: boolean
 }
 
 /** What a watch begins with: an event for each object. */
@@ -70,6 +79,8 @@ export interface WatchStart {
   readonly bookmarks: boolean
   /** 0 = not said. */
   readonly timeoutSeconds: number
+  /** When the end of the state is known. Default: when it is sent. */
+  readonly late?: Promise<unknown> | undefined
 }
 
 /** @param source only for this watch @param recheck whether its caller still may */
@@ -83,6 +94,7 @@ export function beginWatch<Change extends RecentChange>(
   const watch = new WatchAnswer(permit, source, start, watches)
   watches.add(watch, recheck)
   watch.begin()
+  void start.late?.then(() => watch.changed())
   return Promise.resolve(undefined)
 }
 
@@ -211,7 +223,7 @@ class WatchAnswer<Change extends RecentChange> implements AnswerSource, Collecti
       const { watched, isInGap } = this.#source
       if (this.#isEnding || isInGap || !watched.history.has(this.#next)) return 'end'
     }
-    return this.#pieces.next(this.#changes) ?? this.#dueBookmark()
+    return this.#pieces.next(this.#changes) ?? this.#lateEnd() ?? this.#dueBookmark()
   }
 
   #mark(): void {
@@ -235,6 +247,13 @@ class WatchAnswer<Change extends RecentChange> implements AnswerSource, Collecti
       if (++this.#lookedAt === MOST_LOOKED_AT)
         threadScheduler.chargeAnswer(this.#permit.exchange.charge, MOST_LOOKED_AT * LOOK_BYTES)
     }
+  }
+
+  #lateEnd(): Buffer | undefined {
+    if (this.#isEnding || this.#next < this.#source.watched.history.end) return undefined
+    const end = this.#source.lateEnd?.()
+    if (end?.isLast === true) this.#isEnding = true
+    return end?.event
   }
 
   #dueBookmark(): Buffer | undefined {

@@ -36,6 +36,8 @@ export interface FederatedWatch extends FederatedSelectors {
   /** undefined = it begins behind `after`. */
   readonly initial: FederatedFreshness | undefined
   readonly after: VersionVector | undefined
+  /** It has asked for the state by name, and for the bookmark behind it that says that this is all. */
+  readonly awaitsMark: boolean
   readonly bookmarks: boolean
   /** 0 = not said. */
   readonly timeoutSeconds: number
@@ -112,9 +114,11 @@ function watchOf(options: Options, freshness: FederatedFreshness, match: string)
   const sends = options.get('sendInitialEvents')
   const timeout = options.get('timeoutSeconds') ?? '0'
   if (!COUNT.test(timeout)) return { invalid: `timeoutSeconds: Invalid value: ${JSON.stringify(shortened(timeout))}` }
+  const bookmarks = isTrue(options.get('allowWatchBookmarks'))
   const common = {
     kind: 'watch',
-    bookmarks: isTrue(options.get('allowWatchBookmarks')),
+    bookmarks,
+    awaitsMark: bookmarks && isTrue(sends),
     timeoutSeconds: Number(timeout),
     ...selectorsOf(options),
   } as const

@@ -22,7 +22,7 @@ export interface ListedPage {
 
 /** Where in the member's list a page begins. */
 export interface PageQuestion {
-  /** Of which version the list has to be; '' = as new as the question. */
+  /** The version that the list has to be of; '' = as new as the question. */
   readonly version: string
   /** The member's own token; '' = from the beginning. */
   readonly next: string

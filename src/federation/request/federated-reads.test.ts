@@ -51,7 +51,7 @@ class World {
     compiled: compiled(name, [{ endpoint: 'https://10.0.0.1:6443' }]),
     identityEpoch: 1,
     flows: {},
-    turns: { 'pod-read': new CallTurns(Number.POSITIVE_INFINITY) },
+    turns: { 'page-read': new CallTurns() },
     // They answer reviews, and no other call.
     endpoints: { all: [], available: () => false },
   }))

@@ -36,7 +36,7 @@ import { expiredWatch } from './expired-watch.ts'
 import { handOver, handOverDescription } from './hand-over.ts'
 import { handOverWrite } from './hand-over-write.ts'
 import { continuedAfter, pageOf } from './list-pages.ts'
-import { addedEvent, addedEvents, MembersWatch } from './members-watch.ts'
+import { addedEvent, addedEvents, type LateProof, MembersWatch } from './members-watch.ts'
 import { PageProofs } from './page-proofs.ts'
 import { type Awaited, awaitedBy } from './reach-versions.ts'
 import {
@@ -54,6 +54,7 @@ import {
 import { isReplaced, selectObjects } from './select-objects.ts'
 import { selectPage } from './select-page.ts'
 import { type MemberObject, ShownObjects } from './shown-objects.ts'
+import { StateProofs } from './state-proofs.ts'
 import { shownTables } from './tables.ts'
 import { writeAhead, writeRows } from './written-ahead.ts'
 
@@ -74,6 +75,7 @@ interface Prepared {
   readonly members: readonly AskedMember[]
   readonly awaited: Awaited
   readonly proofs: PageProofs
+  readonly states: StateProofs
   /** Every member has answered, and what is kept of it is as new as the answer has to be. */
   readonly isWhole: boolean
   /** A member never had the version behind which the watch is to go on. */
@@ -130,7 +132,8 @@ export class FederatedReadsFilter implements RequestFilter {
     if (after !== undefined && 'refused' in after) return after
     const awaited = awaitedBy(read, after, cluster.federation)
     const proofs = new PageProofs(decision, { caches: this.#deps.kept, read, after, awaited })
-    const prepared = await this.#prepare(decision, cluster, entry, read, { awaited, proofs })
+    const states = new StateProofs(decision, this.#deps.kept)
+    const prepared = await this.#prepare(decision, cluster, entry, read, { awaited, proofs, states })
     if ('refused' in prepared) return prepared
     if (awaited.kind === 'expired' && !isResumed(read)) return refuseExpired()
     switch (read.kind) {
@@ -148,7 +151,7 @@ export class FederatedReadsFilter implements RequestFilter {
     cluster: FederatedCluster,
     entry: CompiledFederatedResource,
     read: FederatedRead,
-    { awaited, proofs }: Pick<Prepared, 'awaited' | 'proofs'>,
+    { awaited, proofs, states }: Pick<Prepared, 'awaited' | 'proofs' | 'states'>,
   ): Promise<Prepared | Refusal> {
     const { info, exchange } = decision
     const { federation } = cluster
@@ -172,7 +175,9 @@ export class FederatedReadsFilter implements RequestFilter {
     const unknown = unknownName(federation, asked, resource)
     if (unknown !== undefined) return unknown
     const { known, kept: caches } = this.#deps
-    const reach: AskedOf['reach'] = (member, ms, inFront) => proofs.reach(member, ms, inFront)
+    const isMarked = read.kind === 'watch' && read.awaitsMark && awaited.kind === 'proof'
+    const reach: AskedOf['reach'] = (member, ms, inFront) =>
+      isMarked ? states.reach(member, ms) : proofs.reach(member, ms, inFront)
     const asking = { federation, collection, asked, resource, known, reach }
     const found = await readable(() => askedMembers(decision, asking))
     if ('refused' in found) return found
@@ -206,7 +211,20 @@ export class FederatedReadsFilter implements RequestFilter {
       },
       collection,
     )
-    return { decision, federation, collection, members, awaited, proofs, isWhole, isExpired, shown, selects, warnings }
+    return {
+      decision,
+      federation,
+      collection,
+      members,
+      awaited,
+      proofs,
+      states,
+      isWhole,
+      isExpired,
+      shown,
+      selects,
+      warnings,
+    }
   }
 
   #get({ decision, federation, members, shown, isWhole, warnings }: Prepared): Refusal | undefined {
@@ -238,7 +256,7 @@ export class FederatedReadsFilter implements RequestFilter {
     if ('refused' in found) return found
     const { selected, end } = found
     const hasSelectors = read.labelSelector !== '' || read.fieldSelector !== ''
-    const page = pageOf(selected, { limit, hasSelectors }, end, (versions) => shown.vector(versions))
+    const page = pageOf(selected, hasSelectors, end, (versions) => shown.vector(versions))
     decision.warnings = [
       ...decision.warnings,
       ...prepared.warnings,
@@ -255,6 +273,7 @@ export class FederatedReadsFilter implements RequestFilter {
   async #watch(prepared: Prepared, read: FederatedWatch): Promise<Refusal | undefined> {
     const { decision, collection, members, shown, selects } = prepared
     const { watches, known } = this.#deps
+    const { late: proved } = prepared.states
     const webSocket = shown.isWebSocket ? openWebSocket(decision.exchange) : undefined
     if (webSocket !== undefined && 'refused' in webSocket) return webSocket
     const isState = read.initial !== undefined
@@ -287,10 +306,12 @@ export class FederatedReadsFilter implements RequestFilter {
       from,
       bookmarks: read.bookmarks,
       timeoutSeconds: read.timeoutSeconds,
+      late: proved,
     }
+    const late = proved && lateProof(proved)
     decision.warnings = [...decision.warnings, ...prepared.warnings]
     decision.deliver = (permit) => {
-      const source = new MembersWatch(collection, { shown, selects, isState, versions })
+      const source = new MembersWatch(collection, { shown, selects, isState, versions, late })
       return beginWatch(permit, source, start, watches, () => stillMay(permit, members, known))
     }
     return undefined
@@ -338,6 +359,14 @@ type Beginning =
 const EXPIRED = { expired: true } as const
 const ALL: Selects = () => true
 const NONE: Selects = () => false
+
+function lateProof(proved: Promise<boolean>): LateProof {
+  const late: { isProved: boolean | undefined } = { isProved: undefined }
+  void proved.then((isProved) => {
+    late.isProved = isProved
+  })
+  return late
+}
 
 /** It begins behind a version. */
 function isResumed(read: FederatedRead): boolean {

@@ -11,7 +11,7 @@ import { userCharge } from '../../kit/core/shares/charge.ts'
 import { type FederatedRead, federatedReadOf } from '../core/federated-read.ts'
 import { federationEpoch } from '../core/federation-epoch.ts'
 import { FederatedCollection } from '../state/federated-collection.ts'
-import { ALL_PROVED, continuedAfter, pageOf } from './list-pages.ts'
+import { continuedAfter, endOfKept, pageOf } from './list-pages.ts'
 import { awaitedBy } from './reach-versions.ts'
 import { type SelectedPart, selectObjects } from './select-objects.ts'
 
@@ -47,8 +47,8 @@ class World {
     const selected = await this.select({ at, after, limit })
     assert.ok(typeof selected !== 'string', String(selected))
     const epoch = federationEpoch(this.#federation.members)
-    const as = { limit, hasSelectors: this.#team !== '' }
-    return { ...selected, ...pageOf(selected, as, ALL_PROVED, (versions) => ({ epoch, versions })) }
+    const vectorOf = (versions: readonly string[]) => ({ epoch, versions })
+    return { ...selected, ...pageOf(selected, this.#team !== '', endOfKept(selected), vectorOf) }
   }
 
   select(part: SelectedPart) {

@@ -20,33 +20,31 @@ export function continuedAfter(read: FederatedRead): ContinuePlace | undefined |
   )
 }
 
-/** Up to where what is kept is proved by lists of the members. */
-export interface ProvedEnd {
-  /** The last object of which that is known. */
-  readonly upTo: ObjectPlace | undefined
-  /** With which the list of this member goes on behind it. */
+/** Where the next page begins. */
+export interface NextPage {
+  /** Behind this object; undefined = this is all. */
+  readonly place: ObjectPlace | undefined
+  /** With which the member's own list goes on there; '' = it was not asked for one. */
   readonly next: string
 }
 
-export const ALL_PROVED: ProvedEnd = { upTo: undefined, next: '' }
+/** Behind a page that is made of what is kept alone. */
+export function endOfKept({ objects, left }: Pick<SelectedObjects, 'objects' | 'left'>): NextPage {
+  const last = objects.at(-1)
+  return { place: left === 0 ? undefined : last && { slot: last.slot, token: last.object.key }, next: '' }
+}
 
 /**
  * As kube-apiserver does: with selectors it is not known how many are left, and the last page may be empty
  * (apiserver/pkg/storage/etcd3/store.go GetList).
- * @param limit 0 = none
  */
 export function pageOf(
   { objects, left, versions }: SelectedObjects,
-  { limit, hasSelectors }: { readonly limit: number; readonly hasSelectors: boolean },
-  { upTo, next }: ProvedEnd,
+  hasSelectors: boolean,
+  { place, next }: NextPage,
   vectorOf: (versions: Versions) => VersionVector,
 ): Page {
-  const last = objects.at(-1)
-  const lastPlace = last && { slot: last.slot, token: last.object.key }
-  const isFull = limit > 0 && objects.length === limit
-  const place = isFull || upTo === undefined ? lastPlace : upTo
-  if ((left === 0 && upTo === undefined) || place === undefined) return { objects, continue: '', remaining: undefined }
-  const isThere = place.slot === upTo?.slot && place.token === upTo.token
-  const token = encodeContinue({ vector: vectorOf(versions), ...place, next: isThere ? next : '' })
+  if (place === undefined) return { objects, continue: '', remaining: undefined }
+  const token = encodeContinue({ vector: vectorOf(versions), ...place, next })
   return { objects, continue: token, remaining: hasSelectors || left === 0 ? undefined : left }
 }

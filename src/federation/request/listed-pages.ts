@@ -1,4 +1,4 @@
-// Asks a member for a page of its own list, as the caller, whose right there is known by then. What cannot be asked or read proves nothing, and is no error.
+// Asks a member for a page of its own list, as the caller, whose right there is known by then. What cannot be asked or read proves nothing: the answer does without.
 
 import type { CachedCollection } from '../../cache/state/cached-collection.ts'
 import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
@@ -14,6 +14,9 @@ import { admittedUser } from './member-rights.ts'
 
 /** What kubectl and client-go ask for. A page of more is not asked for. */
 export const MOST_LISTED = 500
+
+/** So much of MEMBER_MS: the rest is enough for the proof that is asked for then. */
+export const LISTED_MS = 400
 
 const OK = 200
 
@@ -59,7 +62,7 @@ async function askedPage(
   if (path === undefined || asked === undefined || isRefusal(asked)) return undefined
   try {
     const { status, body } = await callAsGateway(exchange.gw, read.live, {
-      kind: 'pod-read',
+      kind: 'page-read',
       charge: exchange.charge,
       method: 'GET',
       path,

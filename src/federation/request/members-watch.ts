@@ -3,9 +3,11 @@
 
 import { objectAtVersion } from '../../cache/core/bytes/object-at-version.ts'
 import type { Selects } from '../../cache/request/selection.ts'
-import type { WatchSource } from '../../cache/request/watch-answer.ts'
+import type { LateEnd, WatchSource } from '../../cache/request/watch-answer.ts'
+import { refusalStatus } from '../../kit/core/refusal/refusal.ts'
 import { compareSlots } from '../core/vectors.ts'
 import type { FederatedCollection, MergedChange, Versions } from '../state/federated-collection.ts'
+import { refuseUnproved } from './refusals.ts'
 import type { MemberObject, ShownObjects } from './shown-objects.ts'
 
 interface MembersStart {
@@ -16,6 +18,14 @@ interface MembersStart {
   readonly isState: boolean
   /** What the client knows when it has what it begins with. */
   readonly versions: Versions
+  /** Whether what is kept was proved to be as new as the watch. Default: it was before the watch began. */
+  readonly late?: LateProof | undefined
+}
+
+/** What is awaited of a proof while a watch sends its state. */
+export interface LateProof {
+  /** undefined = it has not come yet. */
+  readonly isProved: boolean | undefined
 }
 
 export class MembersWatch implements WatchSource<MergedChange> {
@@ -25,6 +35,8 @@ export class MembersWatch implements WatchSource<MergedChange> {
   #versions: Versions
   /** Version of the last bookmark. */
   #marked: string
+  /** The end of the state is marked when that has come. */
+  #awaited: LateProof | undefined
 
   constructor(watched: FederatedCollection, start: MembersStart) {
     this.watched = watched
@@ -38,8 +50,21 @@ export class MembersWatch implements WatchSource<MergedChange> {
   }
 
   endOfState(): Buffer | undefined {
-    const { shown, versions, isState } = this.#start
-    return isState ? shown.bookmark(versions, true) : undefined
+    const { shown, versions, isState, late } = this.#start
+    this.#awaited = late
+    return isState && late === undefined ? shown.bookmark(versions, true) : undefined
+  }
+
+  /** The versions are those of all that was sent. */
+  lateEnd(): LateEnd | undefined {
+    const isProved = this.#awaited?.isProved
+    if (isProved === undefined) return undefined
+    this.#awaited = undefined
+    const { shown } = this.#start
+    if (!isProved) return { event: shown.plainEvent('ERROR', refusalStatus(refuseUnproved())), isLast: true }
+    this.#versions = later(this.#versions, this.watched.versions).values
+    this.#marked = shown.version(this.#versions)
+    return { event: shown.bookmark(this.#versions, true), isLast: false }
   }
 
   /** It may have learned of a change from another replica. */
@@ -60,6 +85,8 @@ export class MembersWatch implements WatchSource<MergedChange> {
   }
 
   bookmark(): Buffer | undefined {
+    // The first one that a client gets is the mark of the end of the state.
+    if (this.#awaited !== undefined) return undefined
     this.#versions = later(this.#versions, this.watched.versions).values
     const { shown } = this.#start
     const version = shown.version(this.#versions)

@@ -13,13 +13,11 @@ import type { ListedPage, PageQuestion } from '../core/listed-page.ts'
 import { compareSlots } from '../core/vectors.ts'
 import type { Versions } from '../state/federated-collection.ts'
 import type { AskedMember, KeptPlace, ReachedMember } from './asked-members.ts'
-import { ALL_PROVED, type ProvedEnd } from './list-pages.ts'
-import { listedPage, MOST_LISTED } from './listed-pages.ts'
+import { endOfKept, type NextPage } from './list-pages.ts'
+import { LISTED_MS, listedPage, MOST_LISTED } from './listed-pages.ts'
 import { type Awaited, reachInMember } from './reach-versions.ts'
 import type { ObjectPlace, SelectedObjects } from './select-objects.ts'
 
-/** So much of MEMBER_MS: the rest is enough for the proof that is asked for then. */
-const LISTED_MS = 400
 /** What is missing may be on its way. */
 const MOMENT_MS = 30
 
@@ -34,7 +32,8 @@ interface ProofsOf {
 /** What can be answered: of which versions, and up to where. */
 interface Part {
   readonly at: Versions
-  readonly end: ProvedEnd
+  /** The last object of which it is known; undefined = it is known of all. */
+  readonly upTo: ObjectPlace | undefined
   /** Slots of which that is known if the page is the same as the member's list. */
   readonly unproved: ReadonlySet<number>
 }
@@ -93,13 +92,32 @@ export class PageProofs {
       unproved.add(slot)
       const page = this.#pages.get(slot)
       const begin: ObjectPlace = { slot, token: slot === after?.slot ? after.token : '' }
-      if (page === undefined) return { at, unproved, end: { upTo: begin, next: '' } }
+      if (page === undefined) return { at, unproved, upTo: begin }
       if (page.next === '') continue
-      const last = page.objects.at(-1)
-      const upTo = last === undefined ? begin : { slot, token: objectKey(last.namespace, last.name) }
-      return { at, unproved, end: { upTo, next: page.next } }
+      return { at, unproved, upTo: { slot, token: lastKey(page) ?? begin.token } }
     }
-    return { at, unproved, end: ALL_PROVED }
+    return { at, unproved, upTo: undefined }
+  }
+
+  /**
+   * Where the next page can be proved, too: where a list of a member ends, or at the beginning of one.
+   * @returns also the objects, without those of a member of which the page had no room for all that it has listed
+   */
+  end(selected: SelectedObjects, { upTo, unproved }: Part): NextPage & Pick<SelectedObjects, 'objects' | 'left'> {
+    const { objects, left, beyond } = selected
+    const last = objects.at(-1)
+    if (upTo !== undefined && left === beyond)
+      return { objects, left, place: upTo, next: this.#pages.get(upTo.slot)?.next ?? '' }
+    const page = last && unproved.has(last.slot) ? this.#pages.get(last.slot) : undefined
+    if (last === undefined || page === undefined || left === 0) return { objects, left, ...endOfKept(selected) }
+    const { slot, object } = last
+    if (lastKey(page) === object.key) {
+      const place = page.next === '' ? { slot: slot + 1, token: '' } : { slot, token: object.key }
+      return { objects, left, place, next: page.next }
+    }
+    if (slot === this.#of.after?.slot) return { objects, left, ...endOfKept(selected) }
+    const kept = objects.filter((one) => one.slot !== slot)
+    return { objects: kept, left: left + objects.length - kept.length, place: { slot, token: '' }, next: '' }
   }
 
   /** Whether what was selected of the members that are unproved is what they have listed. */
@@ -192,4 +210,10 @@ export class PageProofs {
       return rest - (to - from)
     }, this.#limit)
   }
+}
+
+/** undefined = it has no objects. */
+function lastKey({ objects }: ListedPage): string | undefined {
+  const last = objects.at(-1)
+  return last && objectKey(last.namespace, last.name)
 }

@@ -104,6 +104,11 @@ export function refuseAhead(member: string): Refusal {
   })
 }
 
+/** A watch has begun, and a member that had answered then does not prove that what was sent is current. */
+export function refuseUnproved(): Refusal {
+  return refuse('member-unavailable', 'a member could not be proved to be current: list, or watch again')
+}
+
 export function outOfMemory(): Refusal {
   return refuse('federated-memory', 'too much waits for clients of this user that do not read', {
     retryAfterSeconds: RETRY_SECONDS,

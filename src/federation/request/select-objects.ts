@@ -20,6 +20,8 @@ export interface SelectedObjects {
   readonly objects: readonly MemberObject[]
   /** Objects behind the last of these that were not looked at, of all members. */
   readonly left: number
+  /** Those of them that the part must not have. */
+  readonly beyond: number
   /** They are the state at these. */
   readonly versions: Versions
 }
@@ -80,7 +82,7 @@ export async function selectObjects(
   const isGone = isReplaced(collection, members)
   const objects = isGone ? [] : parts.flatMap(({ slot }, of) => (found[of] ?? []).map((object) => ({ slot, object })))
   exchange.giveMemory(memoryFor(most - objects.length))
-  return isGone ? 'gone' : { objects, left: left + beyond, versions }
+  return isGone ? 'gone' : { objects, left: left + beyond, beyond, versions }
 }
 
 /** What is kept of a member is another collection now: indexes of the history mean nothing any more. */

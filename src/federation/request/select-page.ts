@@ -7,7 +7,7 @@ import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ContinuePlace } from '../core/continue.ts'
 import type { FederatedCollection, Versions } from '../state/federated-collection.ts'
 import { type AskedMember, unprovedWarning } from './asked-members.ts'
-import type { ProvedEnd } from './list-pages.ts'
+import type { NextPage } from './list-pages.ts'
 import { MEMBER_MS } from './member-rights.ts'
 import type { PageProofs } from './page-proofs.ts'
 import { outOfMemory, refuseAhead, refuseExpired } from './refusals.ts'
@@ -31,7 +31,7 @@ interface PageOf {
 
 interface SelectedPage {
   readonly selected: SelectedObjects
-  readonly end: ProvedEnd
+  readonly end: NextPage
   readonly warnings: readonly string[]
 }
 
@@ -50,11 +50,9 @@ export async function selectPage(of: PageOf): Promise<SelectedPage | Refusal> {
     const part = proofs.part(members, collection.versions)
     // What a caller may not see has no part in it: neither its objects, nor whether its history goes back so far.
     const at = isExact || proofs.isUsed ? of.visibleOf(part.at) : undefined
-    const { unproved, end } = part
-    const selected = await selectObjects(exchange, collection, members, selects, {
-      ...{ at, after, limit, unproved },
-      upTo: end.upTo,
-    })
+    const { unproved, upTo } = part
+    const wanted = { at, after, limit, unproved, upTo }
+    const selected = await selectObjects(exchange, collection, members, selects, wanted)
     if (selected === 'memory') return outOfMemory()
     if (selected === 'gone') return refuse('member-unavailable', 'a member was read again meanwhile')
     if (selected === 'expired') {
@@ -63,7 +61,9 @@ export async function selectPage(of: PageOf): Promise<SelectedPage | Refusal> {
     }
     if (proofs.proves(selected, part)) {
       proofs.tell(members, part)
-      return { selected, end, warnings }
+      const { objects, left, ...end } = proofs.end(selected, part)
+      exchange.giveMemory(memoryFor(selected.objects.length - objects.length))
+      return { selected: { ...selected, objects, left }, end, warnings }
     }
     exchange.giveMemory(memoryFor(selected.objects.length))
     await proofs.moment(members, part)

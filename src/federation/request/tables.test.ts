@@ -10,6 +10,7 @@ import { selectableFields } from '../../cache/core/fields/selectable-fields.ts'
 import { OpenWatches } from '../../cache/request/open-watches.ts'
 import { CachedCollections } from '../../cache/state/cached-collections.ts'
 import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
+import { CallTurns } from '../../gateway/core/limits/call-turns.ts'
 import { parseRequestInfo } from '../../gateway/core/request/request-info.ts'
 import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
 import type { Decision, Permit } from '../../gateway/request/exchange/decision.ts'
@@ -223,6 +224,9 @@ class World {
       }),
       identityEpoch: 1,
       flows: {},
+      turns: { 'page-read': new CallTurns() },
+      // They answer reviews, and no other call.
+      endpoints: { all: [], available: () => false },
     })
     const nothing = (): void => undefined
     const gw = {
@@ -235,6 +239,7 @@ class World {
       running: { add: nothing, remove: nothing },
       clusters: { get: (name: string) => (NAMES.includes(name) ? live(name) : undefined) },
       access: { review: async () => ({ kind: 'allowed' }) },
+      upstreams: { get: nothing },
     } as unknown as Gateway
     const head: HeaderList = [
       ':method',
@@ -258,7 +263,7 @@ class World {
       exchange,
       cluster: this.#cluster,
       info,
-      caller: { user: USER },
+      caller: { user: USER, kind: 'certificate' },
       user: USER,
       requester: { user: USER },
       userAgent: 'kubectl',

@@ -14,7 +14,7 @@ import { Incident, type IncidentMemory } from './incident.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps applies to each. */
-export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read' | 'write-check'
+export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'page-read' | 'scale-read' | 'write-check'
 
 export interface LiveCluster {
   /** Replaced as a whole by each change; read it once per request. */
@@ -196,6 +196,8 @@ export class ClusterTable {
         // The same for requests that may scale it.
         'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
         'write-check': new CallTurns(Number.POSITIVE_INFINITY),
+        // One that finds no turn in time is not needed.
+        'page-read': new CallTurns(),
       },
       deletions: new CallTurns(MAX_DELETIONS, MAX_DELETIONS_WAITING),
       identityEpoch: this.#nextEpoch++,

@@ -28,6 +28,8 @@ export class PagedMember {
   readonly lists: SeenList[] = []
   /** Lists of all, without a limit, by which the read cache proves that it is current. */
   wholes = 0
+  /** Changes are told so much later. */
+  delayMs = 0
   /** Lists of users are not answered. */
   isSilent = false
   /** What lists of users say instead. */
@@ -38,6 +40,7 @@ export class PagedMember {
   readonly #states = new Map<number, readonly StubPod[]>()
   #version = 100
   #isHeldBack = false
+  #held: (() => void)[] | undefined
   /** Events. */
   readonly #untold: string[] = []
 
@@ -64,6 +67,11 @@ export class PagedMember {
     return String(this.#version)
   }
 
+  /** Its pods at a version, with their own versions. */
+  podsAt(version: string): readonly string[] {
+    return (this.#states.get(Number(version)) ?? []).map((pod) => `${pod.name} ${pod.version}`)
+  }
+
   /** Something else than a pod is written. */
   pass(): void {
     this.#next(this.#pods())
@@ -82,6 +90,16 @@ export class PagedMember {
     if (pod === undefined) throw new Error(`no pod ${name}`)
     this.#next(this.#pods().filter((one) => one !== pod))
     this.#tell('DELETED', { ...pod, version: this.#version })
+  }
+
+  /** Lists of all are answered when they are sent: until then nothing is proved. */
+  holdProofs(): void {
+    this.#held ??= []
+  }
+
+  sendProofs(): void {
+    for (const send of this.#held ?? []) send()
+    this.#held = undefined
   }
 
   /** Changes are told when they are released. */
@@ -109,7 +127,9 @@ export class PagedMember {
   #tell(type: string, pod: StubPod): void {
     const object = { kind: 'Pod', apiVersion: 'v1', ...shown(pod) }
     this.#untold.push(`${JSON.stringify({ type, object })}\n`)
-    if (!this.#isHeldBack) this.release()
+    if (this.#isHeldBack) return
+    if (this.delayMs === 0) this.release()
+    else setTimeout(() => this.release(), this.delayMs)
   }
 
   /** The read cache, from the main thread. */
@@ -123,8 +143,14 @@ export class PagedMember {
       response.on('close', () => this.#watches.delete(response))
       response.writeHead(200).write('')
     } else {
-      if (!query.has('limit')) this.wholes++
-      response.writeHead(200).end(textOf(this.#list(query, 'default')))
+      if (query.has('limit')) {
+        response.writeHead(200).end(textOf(this.#list(query, 'default')))
+        return
+      }
+      this.wholes++
+      const send = (): void => void response.writeHead(200).end(textOf(this.#list(query, 'default')))
+      if (this.#held === undefined) send()
+      else this.#held.push(send)
     }
   }
 

@@ -13,6 +13,7 @@ const NAMES: Readonly<Record<OwnCall, string>> = {
   'token-review': 'token reviews',
   'access-review': 'access reviews',
   'pod-read': 'reads of pods',
+  'page-read': 'lists of federated members',
   'scale-read': 'reads of what is scaled',
   'write-check': 'checks of writes',
 }
