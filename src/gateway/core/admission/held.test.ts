@@ -23,7 +23,7 @@ const SCHEMA: CompiledSchema = {
 }
 const TOKENS: CompiledSchema = { ...SCHEMA, kind: 'tokenBucket', max: 0, qps: 1, burst: 10 }
 
-/** Of another request nothing must be given back: each counter has one more. */
+/** The counter also has what another request took, which must stay. */
 function taken(schema: CompiledSchema, seats: number): Held {
   const counter = new FlowCounter(createFlowMemory(1), 0, 0)
   for (const one of [1, seats]) assert.ok(tryAcquire(schema, counter, 0, one))
