@@ -59,7 +59,7 @@ export function revokeMany(options: RevokeManyOptions): Promise<number> {
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const named = { subjects, ...(reason !== undefined && { reason }) }
     const change = undo ? takingBack(named, text) : revoking(named, text, metaTime(now()))
-    const { objects, known } = await readChosen(client, readArguments(options), true)
+    const { objects, ...listed } = await readChosen(client, readArguments(options), true)
     const changes: PlannedRevocation[] = []
     const unchanged: LeftOut[] = []
     const chosen = objects.map((object) => metadataOf(object).name)
@@ -73,8 +73,8 @@ export function revokeMany(options: RevokeManyOptions): Promise<number> {
     const refused = await refusedPatches(client, names)
     return await changeMany(
       {
+        ...listed,
         client,
-        known,
         timeoutMs,
         plan: {
           title: change.title,
@@ -87,7 +87,7 @@ export function revokeMany(options: RevokeManyOptions): Promise<number> {
             const revoked = change.list(one)
             return revoked === undefined ? {} : { authentication: { revoked } }
           }
-          await patchAsPlanned(client, object, specOf, REVOKE_MANAGER, ANY)
+          return await patchAsPlanned(client, object, specOf, REVOKE_MANAGER, ANY)
         },
         verdict: change.verdict,
         afterFailure: change.afterFailure,

@@ -95,6 +95,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/controllers/autoscaler-status/autoscaler-statuses': 59,
       'gateway/io/last-good/kept-follow': 27,
       'cache/controllers/followed-collection': 76,
+      'cli/client/followed-clusters': 93,
     },
     otherwise: { 'apiserver/io/store/watchers': 'the serving side: clients of the embedded API server' },
     unmerged: ['gateway/io/secrets/named-secrets', 'gateway/io/sources/objects/objects-source'],

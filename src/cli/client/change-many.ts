@@ -3,9 +3,10 @@
 import { listed } from '../../gateway/core/choice/choose-clusters.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import type { ObjectClient } from '../../kube/api/object-client.ts'
+import type { ObjectClient, ObjectList } from '../../kube/api/object-client.ts'
 import { type ConfirmOptions, confirmed } from '../command/confirm.ts'
 import { type ChangePlan, faultLines, type PlannedChange, planText } from './change-plan.ts'
+import { FollowedClusters } from './followed-clusters.ts'
 import { type AppliedCluster, waitAllApplied } from './wait-all-applied.ts'
 import { DEFAULT_WAVE_SIZE, inWaves, readWaveSize, type WaveOutcome } from './waves.ts'
 
@@ -26,14 +27,23 @@ export interface ManyChanges<T extends PlannedChange> {
   readonly plan: ChangePlan<T>
   /** Number of UpstreamClusters; undefined = unknown. */
   readonly known: number | undefined
+  /** All of them as they were when the plan was made; undefined = unknown. */
+  readonly listed: ObjectList | undefined
   /** For each wave. */
   readonly timeoutMs: number
-  /** Rejects with a Failure if it can't. */
-  change(item: T): Promise<void>
+  /** @returns the object after it; rejects with a Failure if it can't */
+  change(item: T): Promise<JsonObject>
   /** What an object that is in force means, in words, and what is wrong with it; '' = nothing. */
   verdict(object: JsonObject): { readonly state: string; readonly fault: string }
   /** How to go on after a failure, and how to take it back. */
   readonly afterFailure: string
+}
+
+type ReportOptions = ChangeManyOptions & { readonly output?: string }
+
+interface FollowedChanges<T extends PlannedChange> extends ManyChanges<T> {
+  /** undefined = the waits look at lists. */
+  readonly followed?: FollowedClusters
 }
 
 /** So many clusters get a line each without being asked for. */
@@ -42,7 +52,7 @@ export const LINES = 20
 /** Resolves with the exit code: 0 if all that were chosen have it in force. */
 export async function changeMany<T extends PlannedChange>(
   many: ManyChanges<T>,
-  options: ChangeManyOptions & { readonly output?: string },
+  options: ReportOptions,
 ): Promise<number> {
   const { plan, known } = many
   const { out, err } = options
@@ -65,8 +75,26 @@ export async function changeMany<T extends PlannedChange>(
   )
   const stopped = plan.stopped.length === 0 ? '' : `, and leave out ${plan.stopped.length}`
   if (!(await confirmed(options, `Change ${count} cluster${count === 1 ? '' : 's'}${stopped}?`))) return 1
-  const outcome = await inWaves(plan.changes, size, {
-    change: (item) => many.change(item),
+  const followed = many.listed && new FollowedClusters(many.client, many.listed)
+  try {
+    return Math.max(code, await changeInWaves({ ...many, ...(followed && { followed }) }, size, options))
+  } finally {
+    await followed?.stop()
+  }
+}
+
+/** @returns 1 if one of the clusters does not have it in force */
+async function changeInWaves<T extends PlannedChange>(
+  many: FollowedChanges<T>,
+  size: number,
+  options: ReportOptions,
+): Promise<number> {
+  const { out, err } = options
+  const outcome = await inWaves(many.plan.changes, size, {
+    change: async (item) => {
+      const after = await many.change(item)
+      many.followed?.wrote(after)
+    },
     settle: async (items) => {
       try {
         return faultsOf(await look(many, items, options), items, many)
@@ -81,7 +109,7 @@ export async function changeMany<T extends PlannedChange>(
   })
   const unforced = await report(many, outcome.inForce, options)
   if (outcome.failedIn > 0) failed(outcome, many, err)
-  return outcome.failedIn > 0 || unforced ? 1 : code
+  return outcome.failedIn > 0 || unforced ? 1 : 0
 }
 
 function failed<T extends PlannedChange>(
@@ -101,14 +129,17 @@ function failed<T extends PlannedChange>(
 }
 
 async function look<T extends PlannedChange>(
-  { client, timeoutMs }: ManyChanges<T>,
+  { client, timeoutMs, followed }: FollowedChanges<T>,
   items: readonly { readonly name: string }[],
   { now, pollMs }: Pick<ChangeManyOptions, 'now' | 'pollMs'>,
 ): Promise<ReadonlyMap<string, AppliedCluster>> {
   const names = items.map(({ name }) => name)
   return names.length === 0
     ? new Map()
-    : await waitAllApplied({ client, timeoutMs, now, ...(pollMs !== undefined && { pollMs }) }, names)
+    : await waitAllApplied(
+        { client, timeoutMs, now, ...(pollMs !== undefined && { pollMs }), ...(followed && { followed }) },
+        names,
+      )
 }
 
 function faultsOf<T extends PlannedChange>(
@@ -127,9 +158,9 @@ function faultsOf<T extends PlannedChange>(
 
 /** @returns whether one of them does not have it in force */
 async function report<T extends PlannedChange>(
-  many: ManyChanges<T>,
+  many: FollowedChanges<T>,
   changed: readonly T[],
-  options: ChangeManyOptions & { readonly output?: string },
+  options: ReportOptions,
 ): Promise<boolean> {
   const { out, err, output } = options
   const items = [...changed, ...many.plan.unchanged].sort((a, b) => (a.name < b.name ? -1 : 1))

@@ -12,7 +12,7 @@ import {
 import { isGlob } from '../../gateway/core/choice/glob.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
-import type { ObjectClient } from '../../kube/api/object-client.ts'
+import type { ObjectClient, ObjectList } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { isFileHere } from '../io/files-here.ts'
 import { metadataOf } from './control-plane.ts'
@@ -50,6 +50,8 @@ export interface ChosenClusters {
   readonly objects: readonly JsonObject[]
   /** How many there are; undefined = the user may not list them. */
   readonly known: number | undefined
+  /** All there are, with the version at which a watch of them can begin; undefined = they were read one by one. */
+  readonly listed: ObjectList | undefined
 }
 
 /**
@@ -59,7 +61,7 @@ export interface ChosenClusters {
  */
 export async function readChosen(client: ObjectClient, read: ReadChoice, changes: boolean): Promise<ChosenClusters> {
   const { names } = read.choice
-  const items = await listOrGet(client, read)
+  const { items, resourceVersion } = await listOrGet(client, read)
   const known = items.map(namedCluster)
   if (changes && meansEverything(read.choice)) {
     const fix = 'give --all instead, if all are meant'
@@ -71,7 +73,8 @@ export async function readChosen(client: ObjectClient, read: ReadChoice, changes
     throw new UserError(`there is no UpstreamCluster ${JSON.stringify(replaced)}`, fix)
   }
   const chosen = chooseClusters(read, known)
-  return { objects: chosen.map(({ object }) => object), known: known.length }
+  const listed = resourceVersion === '' ? undefined : { items, resourceVersion }
+  return { objects: chosen.map(({ object }) => object), known: known.length, listed }
 }
 
 export interface ChosenMembers {
@@ -83,7 +86,7 @@ export interface ChosenMembers {
 
 /** The same for a command about what clusters with servers have: a federated cluster stands for its members. @throws {UserError} as `readChosen` */
 export async function readChosenMembers(client: ObjectClient, read: ReadChoice): Promise<ChosenMembers> {
-  const first = await listOrGet(client, read)
+  const { items: first } = await listOrGet(client, read)
   const chosen = chooseClusters(read, first.map(namedCluster))
   const federations = chosen.flatMap(({ object }) => federationOf(object) ?? [])
   const names = new Set(first.map(nameOf))
@@ -126,15 +129,15 @@ export async function readAgain(
   return new Map(found.filter(([name]) => names.has(name)))
 }
 
-/** A user may have rights for some objects, by resourceNames, which no list is for. */
-async function listOrGet(client: ObjectClient, { choice }: ReadChoice): Promise<readonly JsonObject[]> {
+/** A user may have rights for some objects, by resourceNames, which no list is for: those have no common resourceVersion. */
+async function listOrGet(client: ObjectClient, { choice }: ReadChoice): Promise<ObjectList> {
   const { names, except } = choice
   try {
-    return (await client.list(UPSTREAM_CLUSTERS, '')).items
+    return await client.list(UPSTREAM_CLUSTERS, '')
   } catch (error) {
     const exact = names.length > 0 && ![...names, ...except].some(isGlob)
     if (!isForbidden(error) || !exact) throw error
-    return await getEach(client, names)
+    return { items: await getEach(client, names), resourceVersion: '' }
   }
 }
 

@@ -1,11 +1,12 @@
-// Waits until every replica has the changes of many clusters in force. One list of all objects a look: a call for each would take longer
-// than the changes.
+// Waits until every replica has the changes of many clusters in force: a watch says when, if the command has one. One list of all objects a look
+// otherwise: a call for each would take longer than the changes.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { readAgain } from './chosen-clusters.ts'
+import type { FollowedClusters } from './followed-clusters.ts'
 import { aliveReplicas, LiveReplicas, type Look, lookOf, MAX_INVALID_LOOKS } from './wait-applied.ts'
 
 interface WaitAllDeps {
@@ -15,6 +16,8 @@ interface WaitAllDeps {
   readonly now: () => number
   /** Between two looks, at least. Default 100 ms. */
   readonly pollMs?: number
+  /** Default: every look is a list. */
+  readonly followed?: FollowedClusters
 }
 
 export interface AppliedCluster {
@@ -27,41 +30,61 @@ export interface AppliedCluster {
 }
 
 const POLL_MS = 100
+/** Between two lists beside a watch, which may hang without an error. */
+const LIST_MS = 1_000
 
 /** What is in force of each cluster once all have settled, or time is over. Those that are gone have no entry. */
 export async function waitAllApplied(
-  { client, timeoutMs, now, pollMs = POLL_MS }: WaitAllDeps,
+  { client, timeoutMs, now, pollMs = POLL_MS, followed }: WaitAllDeps,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, AppliedCluster>> {
   const deadlineMs = now() + timeoutMs
   const replicas = new LiveReplicas()
   const invalidLooks = new Map<string, number>()
   const wanted = new Set(names)
-  for (;;) {
+  let alive: ReadonlySet<string> = new Set()
+  for (let isTold = true; ; ) {
     const beganMs = now()
-    const found = await lookAtAll().catch((error: unknown) => {
+    const found = await lookAtAll(isTold).catch((error: unknown) => {
       if (!isPassing(error) || now() >= deadlineMs) throw error
       return undefined
     })
-    const waits = found === undefined || [...found].some(([name, { fault }]) => fault !== '' && mayCome(name))
-    if (!waits || now() >= deadlineMs) return found ?? new Map()
+    const waits = found === undefined ? names : [...found].flatMap(([name, one]) => (mayCome(name, one) ? [name] : []))
+    if (waits.length === 0 || now() >= deadlineMs) return found ?? new Map()
     // Looking takes the time of the API server that is to write what is looked for: at most a third of it.
-    await new Promise((resolve) => setTimeout(resolve, Math.max(pollMs, 2 * (now() - beganMs))))
+    const isPolled = found === undefined || invalidLooks.size > 0 || followed?.isCurrent !== true
+    const waitMs = Math.max(isPolled ? pollMs : LIST_MS, 2 * (now() - beganMs))
+    isTold = await sleep(waits, Math.min(waitMs, Math.max(deadlineMs - now(), 0)))
   }
 
-  function mayCome(name: string): boolean {
-    return (invalidLooks.get(name) ?? 0) < MAX_INVALID_LOOKS
+  function mayCome(name: string, { fault }: AppliedCluster): boolean {
+    return fault !== '' && (invalidLooks.get(name) ?? 0) < MAX_INVALID_LOOKS
   }
 
-  async function lookAtAll(): Promise<ReadonlyMap<string, AppliedCluster>> {
-    const alive = await aliveReplicas({ client, now }, replicas)
+  /** @returns whether the watch has ended it */
+  async function sleep(waits: readonly string[], ms: number): Promise<boolean> {
+    const isSettled = (object: JsonObject | undefined): boolean =>
+      object === undefined || appliedOf(object, lookOf(object, alive)).fault === ''
+    if (followed !== undefined) return await followed.until(waits, isSettled, ms)
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    return false
+  }
+
+  async function lookAtAll(isTold: boolean): Promise<ReadonlyMap<string, AppliedCluster>> {
+    alive = await aliveReplicas({ client, now }, replicas)
     const found = new Map<string, AppliedCluster>()
-    for (const [name, object] of await readAgain(client, wanted)) {
+    for (const [name, object] of await readAll(isTold)) {
       const look = lookOf(object, alive)
       found.set(name, appliedOf(object, look))
       if (look.invalid !== '') invalidLooks.set(name, (invalidLooks.get(name) ?? 0) + 1)
     }
     return found
+  }
+
+  async function readAll(isTold: boolean): Promise<ReadonlyMap<string, JsonObject>> {
+    if (!isTold || followed?.isCurrent !== true) return await readAgain(client, wanted)
+    const known = names.map((name) => [name, followed.get(name)] as const)
+    return new Map(known.flatMap(([name, object]) => (object === undefined ? [] : [[name, object] as const])))
   }
 }
 

@@ -43,12 +43,12 @@ function switchChosen(options: ManySwitchOptions, read: ReadChoice): Promise<num
     const change = readChange(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const changes = recovery !== undefined || change !== undefined
-    const { objects, known } = await readChosen(client, read, changes)
+    const { objects, ...listed } = await readChosen(client, read, changes)
     const names = objects.map((object) => metadataOf(object).name)
     let code = 0
     if (change !== undefined || recovery !== undefined) {
       const verdicts = await verdictsOf({ client, server, objects, change, recovery }, options)
-      const many = { client, known, timeoutMs, plan: planOf(titleOf(change, recovery), verdicts) }
+      const many = { ...listed, client, timeoutMs, plan: planOf(titleOf(change, recovery), verdicts) }
       code = await changeMany(
         {
           ...many,
@@ -169,7 +169,7 @@ async function write(
   client: ObjectClient,
   { object, degrade }: PlannedSwitch,
   { now }: ManySwitchOptions,
-): Promise<void> {
+): Promise<JsonObject> {
   const after = await patchAsPlanned(client, object, () => ({ degrade }), DEGRADE_MANAGER, {
     part: (one) => degradeOf(one),
     describe: (one) => stateText(one, now()),
@@ -180,6 +180,7 @@ async function write(
     const fix = 'its CustomResourceDefinition is older: kubectl apply --server-side -f deploy/crds'
     throw new Failure(`the API server has dropped spec.degrade.${field}: ${fix}`, true)
   }
+  return after
 }
 
 function verdictOn(

@@ -63,6 +63,11 @@ export interface FollowChoice {
    * again, which shows the current state at once.
    */
   readonly keepsPlace?: boolean
+  /**
+   * resourceVersion of a list that the caller has read: the first watch begins there, without a list of its own. Not every client supports this: one that
+   * does not lists first.
+   */
+  readonly from?: string
 }
 
 export type Transform = (object: JsonObject) => JsonObject

@@ -21,7 +21,8 @@ export function sharedFollow(
   return (kind, namespace, events, choice = {}) => {
     const isLarge = large.includes(kind)
     if (!isLarge && !kinds.includes(kind)) return client.follow(kind, namespace, events, choice)
-    const { transform, ...selection } = choice
+    // Those who join later have not read that list.
+    const { transform, from: _, ...selection } = choice
     const { labelSelector = '', name = '' } = selection
     const key = JSON.stringify([resourceName(kind), namespace, labelSelector, name])
     let watch = watches.get(key)

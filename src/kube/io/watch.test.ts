@@ -100,6 +100,22 @@ test('a watch resumes from the last event or bookmark', async (t) => {
   assert.deepEqual([asked[0]?.['allowWatchBookmarks'], asked[0]?.['timeoutSeconds']], ['true', '100'])
 })
 
+test('a watch begins at the version of a list that the caller has read, and lists if the server no longer knows it', async (t) => {
+  const steps: Step[] = [
+    { chunks: [line('ADDED', object('b', 8))], how: 'break' },
+    { chunks: [line('ERROR', GONE)] },
+    { how: 'stay' },
+  ]
+  const { asked, received, follow } = script(t, steps, [[object('a', 9)]])
+  follow({ from: '7' })
+  await waitFor('three watches', () => asked.length === 3)
+  assert.deepEqual(received, ['true', 'ADDED b', 'list', 'all a'])
+  assert.deepEqual(
+    asked.map(({ resourceVersion }) => resourceVersion),
+    ['7', '8', '10'],
+  )
+})
+
 test('a watch that goes on where the last one ended is told of; one behind a list is not', async (t) => {
   const steps: Step[] = [
     { chunks: [line('ADDED', object('b', 12))], how: 'break' },

@@ -38,7 +38,7 @@ export interface FollowTiming {
   random(): number
 }
 
-export interface FollowOptions extends Partial<FollowTiming>, Pick<FollowChoice, 'raw' | 'keepsPlace'> {
+export interface FollowOptions extends Partial<FollowTiming>, Pick<FollowChoice, 'raw' | 'keepsPlace' | 'from'> {
   readonly log: Logger
   /** For the log. */
   readonly resource: string
@@ -94,7 +94,7 @@ class Follower {
   constructor(
     pages: ResourcePages,
     events: FollowEvents,
-    { log, resource, transform, raw, keepsPlace, ...timing }: FollowOptions,
+    { log, resource, transform, raw, keepsPlace, from, ...timing }: FollowOptions,
   ) {
     this.#pages = pages
     this.#kept = new FollowedBytes(pages.charge)
@@ -104,6 +104,7 @@ class Follower {
     this.#transform = transform ?? identity
     this.#raw = raw
     this.#keepsPlace = keepsPlace ?? false
+    this.#version = from ?? ''
     this.#timing = {
       firstDelayMs: timing.firstDelayMs ?? 200,
       longestDelayMs: timing.longestDelayMs ?? (keepsPlace ? PLACE_KEPT_DELAY_MS : LONGEST_DELAY_MS),

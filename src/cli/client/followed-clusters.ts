@@ -1,0 +1,93 @@
+// UpstreamClusters as a watch tells them to a command that changes many: their statuses are known as soon as they are written, without a list of all
+// again and again. What it knows may be old, as with any watch: the waits look at a list now and then, too.
+
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
+import type { FollowEvents, Following, ObjectClient, ObjectList } from '../../kube/api/object-client.ts'
+import { metadataOf } from './control-plane.ts'
+
+export class FollowedClusters implements FollowEvents {
+  readonly #objects = new Map<string, JsonObject>()
+  /** What the API server has answered to our own writes: the watch may not be there yet. */
+  readonly #written = new Map<string, JsonObject>()
+  readonly #following: Following
+  #isCurrent = false
+  #onEvent: (names: Iterable<string>) => void = () => undefined
+
+  /** @param listed all of them: the watch begins there */
+  constructor(client: Pick<ObjectClient, 'follow'>, listed: ObjectList) {
+    this.#fill(listed.items)
+    this.#following = client.follow(UPSTREAM_CLUSTERS, '', this, { from: listed.resourceVersion })
+  }
+
+  /** Whether a watch tells of changes. false = it has not begun, has been away for long, or is refused: nothing here counts. */
+  get isCurrent(): boolean {
+    return this.#isCurrent
+  }
+
+  /** undefined = it is gone. Never older than what was written. */
+  get(name: string): JsonObject | undefined {
+    const object = this.#objects.get(name)
+    const written = this.#written.get(name)
+    if (object === undefined || written === undefined) return object
+    const [known, own] = [metadataOf(object), metadataOf(written)]
+    return known.uid === own.uid && (known.generation ?? 0) < (own.generation ?? 0) ? written : object
+  }
+
+  /** @param object the answer to a write */
+  wrote(object: JsonObject): void {
+    this.#written.set(nameOf(object), object)
+  }
+
+  /** Resolves once each has been seen settled, or after `ms`. @param isSettled of an object; undefined = it is gone */
+  until(
+    names: readonly string[],
+    isSettled: (object: JsonObject | undefined) => boolean,
+    ms: number,
+  ): Promise<boolean> {
+    const waiting = new Set(names)
+    return new Promise((resolve) => {
+      const end = (settled: boolean): void => {
+        clearTimeout(timer)
+        this.#onEvent = () => undefined
+        resolve(settled)
+      }
+      const timer = setTimeout(() => end(false), ms)
+      this.#onEvent = (changed) => {
+        if (!this.#isCurrent) return
+        for (const name of changed) if (waiting.has(name) && isSettled(this.get(name))) waiting.delete(name)
+        if (waiting.size === 0) end(true)
+      }
+      this.#onEvent(names)
+    })
+  }
+
+  stop(): Promise<void> {
+    return this.#following.stop()
+  }
+
+  onReplace(objects: readonly JsonObject[]): void {
+    const before = [...this.#objects.keys()]
+    this.#objects.clear()
+    this.#fill(objects)
+    this.#onEvent(new Set([...before, ...this.#objects.keys()]))
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    const name = nameOf(object)
+    if (type === 'DELETED') this.#objects.delete(name)
+    else this.#objects.set(name, object)
+    this.#onEvent([name])
+  }
+
+  onState(current: boolean, _message: string, code = 0): void {
+    this.#isCurrent = current
+    // Without the right to watch there will be none, and every attempt would list all of them.
+    if (code !== 0) void this.stop()
+    if (current) this.#onEvent(this.#objects.keys())
+  }
+
+  #fill(objects: readonly JsonObject[]): void {
+    for (const object of objects) this.#objects.set(nameOf(object), object)
+  }
+}
