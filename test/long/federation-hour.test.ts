@@ -1,6 +1,6 @@
 // Work with several clusters as one while a member goes and comes: client-go's reflectors with the state by a watch or by a list, the former with their
-// inconsistency detector, a controller of controller-runtime, and a dashboard. Each change of each member is seen once, and whenever it is quiet all of
-// them have what the clusters have. FEDERATION_MINUTES=60 makes it an hour.
+// inconsistency detector, a controller of controller-runtime, a dashboard that keeps versions as text, and Headlamp. Each change of each member is seen once,
+// and whenever it is quiet all of them have what the clusters have. FEDERATION_MINUTES=60 makes it an hour.
 
 import assert from 'node:assert/strict'
 import process from 'node:process'

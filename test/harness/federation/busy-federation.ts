@@ -1,4 +1,4 @@
-// Three real clusters that are read as one, written to all the time, and all who read them: client-go's reflectors, a controller and a dashboard. What goes
+// Three real clusters that are read as one, written to all the time, and all who read them: client-go's reflectors, a controller and dashboards. What goes
 // wrong there: a member is frozen or killed and comes back, and the gateway starts again.
 
 import assert from 'node:assert/strict'
@@ -6,12 +6,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { prefixedNamespace } from '../../../src/gateway/core/federation/names.ts'
+import { prefixedName, prefixedNamespace } from '../../../src/gateway/core/federation/names.ts'
 import { startCluster, type TestCluster } from '../clusters/cluster.ts'
 import { EtcdJournal } from '../clusters/etcd-journal.ts'
 import type { KubeResponse } from '../clusters/kube-request.ts'
 import { kubeconfigThrough } from '../clusters/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../gateways/gateway.ts'
+import { Headlamp, SHOWN_BY_HEADLAMP } from '../headlamp/headlamp.ts'
 import { type BlindSpan, changesSeen, notOnce } from '../informers/each-change.ts'
 import { type Informers, type SeenByInformer, startInformers } from '../informers/informers.ts'
 import { freePorts } from '../ports.ts'
@@ -23,6 +24,8 @@ import { type Readers, type SeenByReader, startReaders } from './readers.ts'
 const RESOURCES = [
   { version: 'v1', resource: 'pods' },
   { group: 'apps', version: 'v1', resource: 'deployments' },
+  { version: 'v1', resource: 'services' },
+  { version: 'v1', resource: 'nodes' },
 ]
 const WATCHED = ['v1/pods', 'apps/v1/deployments']
 /** The second is too long for a prefix, and ends in a hash. */
@@ -30,6 +33,12 @@ const NAMESPACES = ['default', `team-${'n'.repeat(54)}`]
 const PATIENT_MS = 180_000
 const MERGE = { 'content-type': 'application/merge-patch+json' }
 const WRITE_PAUSE_MS = 150
+const SERVICE = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'shown', namespace: 'default' },
+  spec: { ports: [{ port: 80 }] },
+}
 /** What a frozen server is given. */
 const WRITE_MS = 5_000
 /** Objects that come, change and go, of each resource and namespace of a member. */
@@ -63,6 +72,7 @@ export class BusyMember {
       ...(namespace === 'default' ? [] : [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }]),
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace } },
     ])
+    made.push({ apiVersion: 'v1', kind: 'Node', metadata: { name: `${name}-1` } }, SERVICE)
     await cluster.apply(made.map((object) => `---\n${JSON.stringify(object)}\n`).join(''))
     return new BusyMember(cluster, slot, await EtcdJournal.start(cluster.etcd))
   }
@@ -95,16 +105,29 @@ export class BusyMember {
     const root = resource.startsWith('v1/') ? '/api' : '/apis'
     const { items } = (await this.cluster.request(`${root}/${resource}`)).json() as Listed
     const inEtcd = this.journal.stateOf(resource)
-    assert.deepEqual(
-      items.map(({ metadata }) => Number(metadata.resourceVersion)).toSorted(),
-      Array.from(inEtcd.values(), ({ revision }) => revision).toSorted(),
-      `${this.name}: kube-apiserver's ${resource} are those of etcd`,
-    )
+    if (WATCHED.includes(resource)) {
+      assert.deepEqual(
+        items.map(({ metadata }) => Number(metadata.resourceVersion)).toSorted(),
+        Array.from(inEtcd.values(), ({ revision }) => revision).toSorted(),
+        `${this.name}: kube-apiserver's ${resource} are those of etcd`,
+      )
+    }
     return Object.fromEntries(
       items.map(({ metadata: { namespace, name, uid, resourceVersion } }) => {
-        return [`${prefixedNamespace(this.name, namespace)}/${name}`, `${uid} ${resourceVersion}`]
+        const key =
+          namespace === undefined ? prefixedName(this.name, name) : `${prefixedNamespace(this.name, namespace)}/${name}`
+        return [key, `${uid} ${resourceVersion}`]
       }),
     )
+  }
+
+  /** @returns the version of the service that Headlamp shows, after a change of it */
+  async changeService(): Promise<string> {
+    const labels = { turn: String(this.#turn) }
+    const at = `/api/v1/namespaces/${SERVICE.metadata.namespace}/services/${SERVICE.metadata.name}`
+    const answer = await this.#send(at, 'PATCH', { metadata: { labels } })
+    assert.equal(answer.status, 200, answer.text)
+    return (answer.json() as Listed['items'][number]).metadata.resourceVersion
   }
 
   async #write(turn: number): Promise<boolean> {
@@ -138,7 +161,7 @@ export class BusyMember {
 interface Listed {
   readonly items: readonly {
     readonly metadata: {
-      readonly namespace: string
+      readonly namespace?: string
       readonly name: string
       readonly uid: string
       readonly resourceVersion: string
@@ -156,6 +179,7 @@ export class BusyFederation {
   readonly #port: number
   readonly #folder = mkdtempSync(join(tmpdir(), 'portcullis-busy-'))
   #readers: Readers | undefined
+  #headlamp: Headlamp | undefined
   /** Length of the gateway's logs that were looked at. */
   #logged = 0
 
@@ -178,6 +202,8 @@ export class BusyFederation {
     )
     all.#readers = await startReaders(kubeconfig)
     for (const program of [...all.groups, all.#readers]) await program.command('start')
+    all.#headlamp = await Headlamp.start(kubeconfig)
+    await all.#headlamp.open()
     await all.#synced(all.groups)
     return all
   }
@@ -225,16 +251,17 @@ export class BusyFederation {
     await Promise.all(this.members.map(({ journal }) => journal.upToNow()))
     await this.#synced(this.groups)
     const expected = new Map<string, Readonly<Record<string, string>>>()
-    for (const resource of WATCHED) {
+    for (const resource of SHOWN_BY_HEADLAMP) {
       const parts = await Promise.all(this.members.map((member) => member.expected(resource)))
       expected.set(resource, Object.assign({}, ...parts))
     }
     await waitFor(
       'all who read to have what the clusters have',
       async () => {
+        await this.#headlamp?.open()
         const seen = [...(await this.seenByInformers()), ...(await this.seenByReaders())]
         for (const one of seen) {
-          if (!WATCHED.includes(one.resource)) continue
+          if (!expected.has(one.resource)) continue
           const parts = this.members.map((member) => storeOf(member, one.store))
           assert.equal(
             Object.keys(one.store).length,
@@ -247,6 +274,7 @@ export class BusyFederation {
       },
       { timeoutMs: PATIENT_MS, intervalMs: 500 },
     )
+    await this.#isShownAtOnce()
   }
 
   async seenByInformers(): Promise<readonly SeenByInformer[]> {
@@ -255,7 +283,8 @@ export class BusyFederation {
   }
 
   async seenByReaders(): Promise<readonly SeenByReader[]> {
-    return (await this.#readers?.report(join(this.#folder, 'readers.json'))) ?? []
+    const readers = (await this.#readers?.report(join(this.#folder, 'readers.json'))) ?? []
+    return [...readers, ...((await this.#headlamp?.report()) ?? [])]
   }
 
   /** Writing has to be over. What is wrong with what was seen, compared with what has happened in each member. */
@@ -301,13 +330,28 @@ export class BusyFederation {
   async stop(): Promise<void> {
     for (const { apiserver } of this.members) await apiserver.kill('SIGCONT')
     await Promise.all(this.members.map((member) => member.endWriting()))
-    await Promise.all([...this.groups, this.#readers].map((program) => program?.kill()))
+    await Promise.all([...this.groups, this.#readers, this.#headlamp].map((program) => program?.kill()))
     await this.gateway.stop()
     for (const { journal, cluster } of this.members) {
       journal.stop()
       await cluster.stop()
     }
     rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  /** Headlamp shows what its watch brings: of the first member, whose part of a version a JavaScript number holds exactly. */
+  async #isShownAtOnce(): Promise<void> {
+    const [first] = this.members
+    const version = await first?.changeService()
+    await waitFor(
+      'Headlamp to show a change without another list',
+      async () => {
+        const { store } = (await this.#headlamp?.report())?.find(({ resource }) => resource === 'v1/services') ?? {}
+        const rows = first === undefined ? {} : storeOf(first, store ?? {})
+        return Object.values(rows).some((row) => row.endsWith(` ${version}`))
+      },
+      { timeoutMs: PATIENT_MS },
+    )
   }
 
   #kubeconfig(): Promise<string> {

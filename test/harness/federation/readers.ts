@@ -6,7 +6,7 @@ import type { Version } from '../informers/informers.ts'
 import { type LineProgram, startLineProgram } from '../line-program.ts'
 
 export interface SeenByReader {
-  /** `controller`, `dashboard` */
+  /** `controller`, `dashboard`, `headlamp` */
   readonly reader: string
   /** As of informers, or what else it looks at. */
   readonly resource: string
