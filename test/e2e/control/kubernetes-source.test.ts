@@ -7,11 +7,15 @@ import { after, before, type TestContext, test } from 'node:test'
 import { stringify } from 'yaml'
 import type { ResolvedCluster, SourceChange } from '../../../src/gateway/api/resource-source.ts'
 import { UPSTREAM_CLUSTERS } from '../../../src/gateway/api/upstream-cluster-kind.ts'
+import { replicaLease } from '../../../src/gateway/core/status/gateways.ts'
 import { USABLE_BY_ANNOTATION } from '../../../src/gateway/io/secrets/secret-release.ts'
 import { createObjectsSource } from '../../../src/gateway/io/sources/objects/objects-source.ts'
+import { degradeMany } from '../../../src/incidents/cli/many.ts'
 import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
 import type { Logger } from '../../../src/kit/api/ports.ts'
 import { UserError } from '../../../src/kit/api/validation/field-errors.ts'
+import { metaMicroTime } from '../../../src/kit/core/text/meta-time.ts'
+import { sameJson } from '../../../src/kit/core/text/same-json.ts'
 import { VERSION } from '../../../src/kit/io/program/build.ts'
 import { SECRETS } from '../../../src/kube/api/kinds/secret-kind.ts'
 import { createKubeClient, type KubeClient } from '../../../src/kube/io/client.ts'
@@ -168,6 +172,48 @@ test('a change is in force at once; Secrets are watched where that is allowed', 
   await waitFor('the other token', () => tokenOf(inForce('a')) === 'two')
   await cluster.kubectl(['delete', 'uc', 'a'])
   await waitFor('the end of it', () => inForce('a') === undefined)
+})
+
+test('a switch of many clusters is in force wave by wave: beside a watch from the list of the plan, and without the right to watch', async (t) => {
+  const names = ['many-1', 'many-2', 'many-3']
+  const lease = replicaLease('gw-1', 'default', metaMicroTime(Date.now() + 3_600_000))
+  await cluster.apply(
+    [...names.map((name) => manifest(name, `${name}.test`)), lease].map((one) => stringify(one)).join('---\n'),
+  )
+  const apply = (object: JsonObject): void => {
+    const { generation } = object['metadata'] as { generation: number }
+    const gateways = [{ name: 'gw-1', threads: 1, threadsApplied: 1, observedGeneration: generation }]
+    if (sameJson(object['status'], { gateways })) return
+    // One that is behind is told of the newer object, too.
+    void admin.update(UPSTREAM_CLUSTERS, { ...object, status: { gateways } }, 'status').catch(() => undefined)
+  }
+  const replica = admin.follow(UPSTREAM_CLUSTERS, '', {
+    onReplace: (objects) => objects.forEach(apply),
+    onChange: (type, object) => void (type !== 'DELETED' && apply(object)),
+    onState: () => undefined,
+  })
+  t.after(async () => {
+    await replica.stop()
+    await cluster.kubectl(['delete', 'uc', ...names])
+  })
+  const leases = { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['list'] }
+  const reads = { ...CLUSTERS_RULE, verbs: ['get', 'list', 'patch'] }
+  for (const [user, mode, rules] of [
+    ['watching', 'ReadOnly', [reads, CLUSTERS_RULE, leases]],
+    ['listing', 'Limited', [reads, leases]],
+  ] as const) {
+    const told: string[] = []
+    const tell = (text: string): void => void told.push(text)
+    const kubeconfig = await userWith(user, rules)
+    const change = { mode, reason: 'INC-1', force: true, yes: true, waveSize: '1', timeout: '2m' }
+    const options = { ...change, kubeconfig, clusters: ['many-*'], status: false, now: Date.now, out: tell, err: tell }
+    assert.equal(await degradeMany(options), 0, told.join(''))
+    assert.match(told.join(''), /wave 3 of 3: in force on many-3\n/)
+    for (const name of names) {
+      const { spec } = await admin.get(UPSTREAM_CLUSTERS, { namespace: '', name })
+      assert.equal((spec as { degrade: { mode: string } }).degrade.mode, mode)
+    }
+  }
 })
 
 test('where Secrets may only be read by name, they are, and it is said', async (t) => {
