@@ -30,6 +30,8 @@ const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 /** Most of their time they wait, for sockets and timers. */
 const AT_ONCE = Math.min(2 * availableParallelism(), 8)
+/** A file of test/long may be told to run for an hour (FEDERATION_MINUTES) and takes some minutes more. */
+const ONE_FILE_MINUTES = 240
 /** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
 const REAL_TEST_MINUTES = 5
 /** On real clusters, each file with its own: a file waits half of its time, so one more than there are cores. */
@@ -138,7 +140,7 @@ export function suiteOf(name: string): NodeSuite | undefined {
   if (subject !== undefined) return existsSync(name) ? subjectSuite(subject) : undefined
   if (!name.includes('.test.')) return SUITES[name]
   const testMinutes = /(^|\/)test\/(e2e|long)\//.test(name) ? REAL_TEST_MINUTES : 1
-  return { files: [name], concurrency: 1, testMinutes, titles: 'short' }
+  return { files: [name], concurrency: 1, testMinutes, minutes: ONE_FILE_MINUTES, titles: 'short' }
 }
 
 /** Programs that judge themselves. */
