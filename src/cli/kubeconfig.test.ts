@@ -182,7 +182,7 @@ test('all clusters: a context each, one user, and none of them is current', asyn
   // A name below *.example.com is that of prod.
   assert.deepEqual(servers, ['https://gateway.example.com:8443/clusters/plain', 'https://gateway.example.com:8443'])
   const both = await run({ ...all, tokenFile: 'token' })
-  assert.match(both.err, /^error: a login and a credential do not go together; [^\n]+\n$/)
+  assert.match(both.err, /^error: a login and a credential are both given; [^\n]+\n$/)
 })
 
 test('all clusters: one that has errors is missing, and named', async () => {

@@ -212,7 +212,7 @@ function credentials(options: KubeconfigOptions): Readonly<Record<string, unknow
   if (execUser !== undefined) {
     if (userCertFile === undefined && userKeyFile === undefined && tokenFile === undefined) return execUser
     throw new UserError(
-      'a login and a credential do not go together',
+      'a login and a credential are both given',
       'leave out --login-issuer, or --user-cert and --token-file',
     )
   }

@@ -60,7 +60,7 @@ function nameIn(text: string): string {
 test('two commands; a list and the end', async () => {
   const asked = await told(0, request(alice, ['prod-a']))
   const name = nameIn(asked)
-  assert.equal(asked, `${name} is asked for; another user approves it: portcullis access approve ${name}\n`)
+  assert.equal(asked, `${name} is requested; another user must approve it: portcullis access approve ${name}\n`)
   const seen: string[] = []
   const approving = { kubeconfig: bob, name, out: print, err: print }
   const ask = async (question: string): Promise<string> => {
@@ -82,7 +82,7 @@ test('two commands; a list and the end', async () => {
   )
   assert.equal(await told(0, endAccess({ kubeconfig: alice, name, out: print, err: print })), `${name} has ended\n`)
   const none = await told(0, listAccess({ kubeconfig: bob, out: print, err: print }))
-  assert.equal(none, 'no access is granted or asked for\n')
+  assert.equal(none, 'no access is granted or requested\n')
   const all = JSON.parse(
     await told(0, listAccess({ kubeconfig: bob, ended: true, output: 'json', out: print, err: print })),
   )

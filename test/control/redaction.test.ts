@@ -208,7 +208,7 @@ describe('what a viewer exported, written by an administrator', () => {
     ]
     for (const { code, text } of await Promise.all(attempts)) {
       assert.equal(code, 422, text)
-      assert.match(text, /is the mark of a value that was hidden; read the object with a role that sees keys/)
+      assert.match(text, /is the placeholder of a hidden value; read the object with a role that sees keys/)
     }
     assert.deepEqual((await admin.get(`${UC}/a`)).json, whole)
     assert.equal((await admin.get(`${UC}/fresh`)).code, 404)

@@ -392,13 +392,13 @@ test('what the command refuses, and says when no gateway is there', async (t) =>
   assert.equal(unanswered.code, 1)
   assert.match(
     unanswered.err,
-    /it is written, but not in force: no gateway has taken it; is one running with --source kubernetes/,
+    /it is written, but not in force: no gateway has applied it; is one running with --source kubernetes/,
   )
   assert.match(readFileSync(one.file, 'utf8'), /^mode: Freeze$/m)
   const unseen = await one.run({ status: true })
   assert.equal(unseen.code, 1)
   assert.match(unseen.out, /^prod +Freeze .* no +x$/m)
-  assert.match(unseen.err, /prod: no gateway has taken it/)
+  assert.match(unseen.err, /prod: no gateway has applied it/)
   const err: string[] = []
   const io = { now: Date.now, out: () => undefined, err: (text: string) => void err.push(text) }
   assert.equal(await degradeCommand({ cluster: 'prod', status: false, off: true, client: one.objects, ...io }), 1)

@@ -363,7 +363,7 @@ test(
       const listed = await readThrough(one, ALL_PODS)
       const names = shownNames(listed.json().items)
       assert.equal(names.filter((name) => name === 'default/web').length, 2)
-      assert.match(String(listed.headers['warning']), /have the name of another one/)
+      assert.match(String(listed.headers['warning']), /have the same name as an object of another member/)
       const twice = await readThrough(one, '/api/v1/namespaces/default/pods/web')
       assert.deepEqual([twice.status, twice.json().reason], [409, 'Conflict'])
       assert.match(twice.json().message, /"east" and "west"/)

@@ -175,7 +175,7 @@ test('what one cluster has recorded, another has not; a gateway that is killed l
   assert.notEqual((await running.done).code, 0)
   const { code, out, err } = await played(part)
   assert.deepEqual([code, out], [1, 'before\n'])
-  assert.match(err, /breaks off here/)
+  assert.match(err, /ends here/)
 })
 
 test('what kubectl has shown is in the bucket, also of a session that ends with the gateway', async (t) => {

@@ -414,7 +414,7 @@ describe('an answer', () => {
       }
       const answer = await scene.write('DELETE', POD)
       assert.equal(answer.status, 502, String(answer.body))
-      assert.match(json(answer).message, /^cluster "east" answered \d+, and that cannot be shown: /)
+      assert.match(json(answer).message, /^cluster "east" answered with \d+, and its answer cannot be shown: /)
       assert.equal(/carried out/.test(json(answer).message), status === 200)
       assert.equal(/more than 10485760 bytes/.test(json(answer).message), what === 'too long')
       await waitFor('its memory', async () => (await buffered(scene.gateway)) === 0)

@@ -80,13 +80,13 @@ describe('the redirect', () => {
     }
     const { code, err } = await runs.login({ browse })
     assert.equal(code, 0, err)
-    for (const page of seen) assert.match(page, /^400 .*This is not the login that is waiting/s)
+    for (const page of seen) assert.match(page, /^400 .*No login with this state is waiting/s)
   })
 
   test('only another state: the login is not finished in time, and the line says that there were others', () =>
     fails(
       { timeout: '2s', browse: (url, browser) => redirect(url, { state: 'another', code: 'x' }, browser) },
-      /^error: the login was not finished in time \(1 answers with another state were refused\); /,
+      /^error: the login was not completed in time \(1 answers with a different state were refused\); /,
     ))
 
   test('two states, another path, another method, another host: none of them is the login', async () => {
@@ -201,7 +201,7 @@ describe('the file of tokens', () => {
       writeFileSync(runs.file, text)
       const { code, out, err } = await runs.login()
       assert.equal(code, 0, err)
-      assert.match(err, /^warning: \S+\.json does not hold tokens of this program; it is written again\n/)
+      assert.match(err, /^warning: \S+\.json does not hold tokens of this program; it is overwritten\n/)
       assert.equal(claimsOf(out)['email'], 'alice@example.com')
       assert.equal(statSync(runs.file).mode & 0o777, 0o600)
     })
@@ -352,7 +352,7 @@ describe('a provider that is none', () => {
     const { err } = await other.login({ issuerCaFile: issuer.caFile })
     assert.match(
       err,
-      /^error: discovery at \S+: its certificate is not signed by a known CA; give its CA by --issuer-ca-file\n$/,
+      /^error: discovery at \S+: its certificate is not signed by a known CA; give its CA with --issuer-ca-file\n$/,
     )
   })
 })

@@ -86,7 +86,7 @@ test('the device flow: the code is typed on another device', async () => {
   }
   const { code, out, err, pages } = await runs.login({ flow: 'device', browse: type })
   assert.equal(code, 0, `${err}${pages.join()}`)
-  assert.match(err, /^open https:\/\/localhost:\d+\/device on any device, and type the code [A-Z-]+\n/)
+  assert.match(err, /^open https:\/\/localhost:\d+\/device on any device, and enter the code [A-Z-]+\n/)
   assert.equal(claimsOf(out)['email'], 'alice@example.com')
   assert.ok(JSON.parse(readFileSync(runs.file, 'utf8')).refreshToken !== '')
 })
@@ -118,7 +118,7 @@ test('a refresh token that is over: the user logs in again', async () => {
   const known = logins()
   const { code, err } = await runs.login()
   assert.equal(code, 0, err)
-  assert.match(err, /^the login of alice@example\.com at \S+ is over: the provider does not refresh it\n/)
+  assert.match(err, /^the login of alice@example\.com at \S+ has ended: the provider does not refresh it\n/)
   assert.equal(logins(), known + 1)
 })
 
@@ -129,7 +129,7 @@ test('a refresh that brings the token of another user is refused, and changes no
   writeFileSync(runs.file, ofBob)
   const { code, out, err } = await runs.login()
   assert.deepEqual([code, out], [1, ''])
-  assert.match(err, /^error: the refresh at \S+ brought the token of another user; [^\n]+\n$/)
+  assert.match(err, /^error: the refresh at \S+ returned the token of another user; [^\n]+\n$/)
   assert.equal(readFileSync(runs.file, 'utf8'), ofBob)
 })
 
@@ -197,7 +197,7 @@ test('logout: the refresh token is of no use any more, and the tokens are gone',
   const kept = readFileSync(runs.file, 'utf8')
   assert.deepEqual(
     (await runs.logout({ issuer: 'https://other.example.com' })).out,
-    'no one is logged in at https://other.example.com\n',
+    'no user is logged in at https://other.example.com\n',
   )
   const { code, out, err } = await runs.logout()
   assert.deepEqual([code, err], [0, ''])
@@ -210,7 +210,7 @@ test('logout: the refresh token is of no use any more, and the tokens are gone',
   assert.equal(runs.file, '')
   writeFileSync(join(runs.dir, `${'0'.repeat(32)}.json`), kept, { mode: 0o600 })
   assert.equal((await runs.logout()).code, 0)
-  assert.equal((await runs.logout()).out, 'no one is logged in\n')
+  assert.equal((await runs.logout()).out, 'no user is logged in\n')
 })
 
 test('logout while the provider is away: forgotten here, and said', async () => {
@@ -221,7 +221,7 @@ test('logout while the provider is away: forgotten here, and said', async () => 
     assert.equal(code, 1)
     assert.match(
       err,
-      /^error: alice@example\.com at \S+: forgotten here, but not ended at the provider: discovery at [^\n]*\n$/,
+      /^error: alice@example\.com at \S+: logged out here, but not at the provider: discovery at [^\n]*\n$/,
     )
     assert.equal(runs.file, '')
   } finally {

@@ -162,7 +162,7 @@ test('k9s shows what the user may see, with one token after the other, until the
   const logout = await logins.logout()
   assert.equal(logout.code, 0, logout.err)
   await shows(/Dial K8s Toast/)
-  assert.match(readFileSync(errors, 'utf8'), /^error: the login was not finished in time/m)
+  assert.match(readFileSync(errors, 'utf8'), /^error: the login was not completed in time/m)
 
   rmSync(userIsAway)
   await shows(/^(?!.*Dial K8s Toast)/s)

@@ -172,7 +172,7 @@ test('a namespace that is missing is made; where that is refused, the start is, 
   await shareCA(poor, { ...caIn(own), required: false }, log)
   assert.match(
     warnings[0] ?? '',
-    /cannot be kept in Secret portcullis-system\/ca; this replica goes on with one of its own$/,
+    /cannot be kept in Secret portcullis-system\/ca; this replica continues with its own$/,
   )
   assert.ok(asked > 2, 'the first refusal of a server that has just started is not final')
 })

@@ -276,7 +276,7 @@ describe('before it is forwarded', () => {
     const response = await scene.scale(2)
     assert.equal(response.status, 200)
     assert.deepEqual(costs(scene), { p1: '5', p2: '8' })
-    assert.match(warnings(response), /deletion costs of others are left alone: p2, p1/)
+    assert.match(warnings(response), /deletion costs that other clients set are left unchanged: p2, p1/)
     assert.deepEqual((await reported(scene, 'Nothing')).conflicts, ['p2', 'p1'])
   })
 

@@ -176,7 +176,7 @@ test('a gateway that is killed leaves a file that plays up to there', async () =
   await waitFor('what was printed to be on disk', async () => (await played(part)).out === 'before the end')
   const { code, err } = await played(part)
   assert.equal(code, 1)
-  assert.match(err, /breaks off here/)
+  assert.match(err, /ends here/)
   client.destroy()
 })
 

@@ -146,9 +146,9 @@ const refuses =
     void response.writeHead(status, fields).end(`<Error><Code>${code}</Code><Message>why</Message></Error>`)
 
 for (const [what, does, error, fix] of [
-  ['answers 200 to everything', garbage, /it was sent, but the store has something else/, undefined],
-  ['has something else', forgets, /it was sent, but the store has something else/, undefined],
-  ['has only a part of it', cuts, /it was sent, but the store has something else/, undefined],
+  ['answers 200 to everything', garbage, /it was sent, but the store has a different object/, undefined],
+  ['has something else', forgets, /it was sent, but the store has a different object/, undefined],
+  ['has only a part of it', cuts, /it was sent, but the store has a different object/, undefined],
   ['answers without end', endless, /the store answers 500$/, undefined],
   ['refuses the key', refuses(403, 'SignatureDoesNotMatch'), /403, SignatureDoesNotMatch: why/, /credentials-file/],
   ['has another time', refuses(403, 'RequestTimeTooSkewed'), /403, RequestTimeTooSkewed/, /clock/],

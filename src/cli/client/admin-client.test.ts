@@ -68,7 +68,7 @@ test('http where TLS is spoken, https where it is not, and an unknown CA: one li
   writeFileSync(tokenFile, 'abc')
   for (const [admin, text] of [
     [`http://${host}`, `gives no answer: the connection was closed; if it speaks TLS, write --admin https://${host}`],
-    [`https://${host}`, 'gives no answer: its certificate is not signed by a known CA; name its CA by --ca-file'],
+    [`https://${host}`, 'gives no answer: its certificate is not signed by a known CA; name its CA with --ca-file'],
     [
       `https://${plainHost}`,
       `gives no answer: it does not speak TLS; write --admin http://${plainHost}, if that is its admin listener`,

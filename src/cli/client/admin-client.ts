@@ -131,7 +131,7 @@ export class AdminClient {
 function unansweredFix({ protocol, host }: URL, error: unknown): string {
   const mismatch = mismatchOf(error)
   if (mismatch === 'plain') return `write --admin http://${host}, if that is its admin listener`
-  if (mismatch === 'untrusted') return 'name its CA by --ca-file'
+  if (mismatch === 'untrusted') return 'name its CA with --ca-file'
   if (mismatch === 'hung-up' && protocol === 'http:') return `if it speaks TLS, write --admin https://${host}`
   return 'is the gateway running, and is --admin its admin listener?'
 }

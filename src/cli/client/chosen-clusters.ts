@@ -69,7 +69,7 @@ export async function readChosen(client: ObjectClient, read: ReadChoice, changes
   }
   const replaced = names.filter((name) => !isGlob(name) && !known.some((one) => one.name === name)).find(isFileHere)
   if (replaced !== undefined) {
-    const fix = `a file of this name is here: if the shell has replaced a pattern by it, quote the pattern: '${replaced.slice(0, 4)}*'`
+    const fix = `a file of this name is here: if the shell has expanded a pattern to it, quote the pattern: '${replaced.slice(0, 4)}*'`
     throw new UserError(`there is no UpstreamCluster ${JSON.stringify(replaced)}`, fix)
   }
   const chosen = chooseClusters(read, known)

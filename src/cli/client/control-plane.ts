@@ -112,7 +112,7 @@ function textOf(error: unknown, needs: string, away = ''): string {
   if (error instanceof UserError) return `${error.message}; ${error.fix}`
   if (error instanceof StatusError) return `the API server refuses: ${error.message}${fixOf(error, needs)}`
   if (!(error instanceof Error)) return String(error)
-  return `the API server gives no answer: ${error.message}; is --kubeconfig the right one, and the server up?${away}`
+  return `the API server does not answer: ${error.message}; is --kubeconfig the right one, and the server up?${away}`
 }
 
 function fixOf({ code }: StatusError, needs: string): string {

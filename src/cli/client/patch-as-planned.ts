@@ -55,7 +55,7 @@ export async function patchAsPlanned(
 
 function failureOf(error: unknown): Failure {
   if (!(error instanceof StatusError)) {
-    return new Failure(`the API server gives no answer, and may have changed it: ${errorMessage(error)}`)
+    return new Failure(`the API server does not answer, and may have changed it: ${errorMessage(error)}`)
   }
   return new Failure(error.code === 404 ? 'it is gone' : `the API server refuses: ${error.message}`)
 }

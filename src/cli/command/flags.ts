@@ -8,8 +8,11 @@ type ControlPlaneCommand = Command<[], { kubeconfig?: string; context?: string }
 /** Adds the flags of every command that uses the API server of the objects. */
 export function forControlPlane(command: Command): ControlPlaneCommand {
   return command
-    .option('--kubeconfig <file>', 'kubeconfig of the API server that holds the objects; default: as kubectl')
-    .option('--context <name>', "context in it; default: the kubeconfig's own")
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig of the API server that holds the objects; default: the one that kubectl uses',
+    )
+    .option('--context <name>', "context to use; default: the kubeconfig's current one")
 }
 
 type ClusterFlags = {
@@ -27,9 +30,17 @@ type ClustersCommand = Command<[string[]], ClusterFlags>
 export function forClusters(command: Command): ClustersCommand {
   return forControlPlane(command)
     .argument('[cluster...]', "metadata.name of UpstreamClusters, or globs: 'prod-*'")
-    .option('-l, --selector <selector>', "by labels of the UpstreamClusters: region=eu, 'region in (eu,us)', '!canary'")
+    .option(
+      '-l, --selector <selector>',
+      "only UpstreamClusters with these labels: region=eu, 'region in (eu,us)', '!canary'",
+    )
     .option('--all', 'all UpstreamClusters', false)
-    .option('--except <name>', 'but not this one, or those that match a glob; may be repeated', collect, [])
+    .option(
+      '--except <name>',
+      'leave out this UpstreamCluster, or those that match a glob; may be repeated',
+      collect,
+      [],
+    )
 }
 
 /** The same for a command that changes them. */
@@ -37,10 +48,10 @@ export function forChanges(
   command: Command,
 ): Command<[string[]], ClusterFlags & { yes: boolean; dryRun: boolean; waveSize?: string; output?: string }> {
   return forClusters(command)
-    .option('-y, --yes', 'with several clusters: do not ask', false)
+    .option('-y, --yes', 'with several clusters: do not ask for confirmation', false)
     .option('--dry-run', 'show the plan, and change nothing', false)
     .option('--wave-size <n>', 'with several clusters: how many at once, a number or a percentage; default: 25%')
-    .option('-o, --output <format>', 'with several clusters: wide has a line for each, however many they are')
+    .option('-o, --output <format>', 'with several clusters: wide prints a line for each, however many there are')
 }
 
 /** For a repeatable flag; its default is []. */
@@ -65,8 +76,14 @@ export function forAdmin(command: Command): AdminCommand {
   const url = new Option('--admin <url>', 'admin listener of the gateway').env('PORTCULLIS_ADMIN')
   return command
     .addOption(url.default('http://127.0.0.1:9090'))
-    .option('--ca-file <file>', "CA of its certificate, PEM; default: those of Node and of the kubeconfig's cluster")
-    .option('--token-file <file>', 'bearer token for it; default: the credentials of the kubeconfig, for https alone')
-    .option('--kubeconfig <file>', 'kubeconfig with the credentials to use; default: as kubectl')
-    .option('--context <name>', "context in it; default: the kubeconfig's own")
+    .option(
+      '--ca-file <file>',
+      "CA of the listener's certificate, PEM; default: the CAs of Node and of the kubeconfig's cluster",
+    )
+    .option(
+      '--token-file <file>',
+      'bearer token for the listener; default: the credentials of the kubeconfig, over https only',
+    )
+    .option('--kubeconfig <file>', 'kubeconfig with the credentials to use; default: the one that kubectl uses')
+    .option('--context <name>', "context to use; default: the kubeconfig's current one")
 }

@@ -143,7 +143,7 @@ describe('a kubeconfig', () => {
     const unverified = { server: SERVER.server, 'insecure-skip-tls-verify': true }
     const insecure = await fromKubeconfig(kubeconfig(unverified, { token: 'a' }), { clientCA: answer })
     assert.equal(specOf(insecure.documents)['secureServing'], undefined)
-    assert.match(insecure.err, /get 401: a server that is not verified is not believed/)
+    assert.match(insecure.err, /get 401: a server that is not verified is not trusted/)
     assert.deepEqual(asked, ['prod'])
   })
 
@@ -266,7 +266,7 @@ describe('a KubeGateway control plane', () => {
     assert.match(err, /note: prod: spec\.dispatchPolicies\[0\]\.rules\[0\]\.users: matches what is none of these/)
     assert.match(out, /mode: ["']off["']/, 'a string for kubectl, too')
     assert.match(out, /expiresAt: ["']2030/)
-    assert.match(err, /note: prod: spec\.clientConfig\.bearerToken: is in clear: .* bearerTokenRef/)
+    assert.match(err, /note: prod: spec\.clientConfig\.bearerToken: is in clear text: .* bearerTokenRef/)
   })
 
   test('what KubeGateway accepts and the gateway does not is fixed, or an error', async () => {

@@ -202,7 +202,7 @@ class ContextImport {
     if (pem === undefined) return {}
     this.#secret[CLIENT_CA_KEY] = toBase64(pem)
     const subjects = 'taken from the ConfigMap kube-system/extension-apiserver-authentication of the cluster'
-    this.#say('note', `client certificates sign in by the CA that was ${subjects}`, CLIENT_CA_PATH)
+    this.#say('note', `client certificates are verified with the CA that was ${subjects}`, CLIENT_CA_PATH)
     const reference = { namespace: this.#namespace, name: this.#secretName(), key: CLIENT_CA_KEY }
     return { secureServing: { clientCARef: reference } }
   }
@@ -210,7 +210,7 @@ class ContextImport {
   async #askClientCA(clientCA: ((context: string) => Promise<string>) | undefined): Promise<string | undefined> {
     if (this.#remarks.some(({ severity }) => severity === 'error')) return undefined
     let why = 'no cluster was asked (--offline)'
-    if (this.#isUnverified) why = 'a server that is not verified is not believed'
+    if (this.#isUnverified) why = 'a server that is not verified is not trusted'
     else if (clientCA !== undefined) {
       try {
         const pem = await clientCA(this.#context)
@@ -231,7 +231,7 @@ class ContextImport {
 
   #security(cluster: Loose): object {
     if (typeof cluster['proxy-url'] === 'string')
-      this.#say('warning', 'proxy-url is not taken over: the gateway connects directly')
+      this.#say('warning', 'proxy-url is not imported: the gateway connects directly')
     const name = cluster['tls-server-name']
     const serverName = typeof name === 'string' && name !== '' ? { serverName: name } : {}
     if (cluster['insecure-skip-tls-verify'] === true) {
@@ -261,7 +261,7 @@ class ContextImport {
     else if (typeof tokenFile === 'string') {
       const text = this.#read(tokenFile)
       if (text !== undefined) this.#secret.token = toBase64(text.trim())
-      this.#say('note', 'the token of tokenFile is copied as it is now: renew the Secret when that file is renewed')
+      this.#say('note', 'the present token of tokenFile is copied: renew the Secret when that file is renewed')
     }
     if (isRecord(user['exec'])) {
       const command = JSON.stringify(user['exec']['command'] ?? '')
@@ -274,7 +274,7 @@ class ContextImport {
       this.#say('error', 'cannot take over an auth-provider: give a token or certificate')
     if (user['username'] !== undefined)
       this.#say('error', 'cannot take over a password: API servers no longer accept them')
-    if (user['as'] !== undefined) this.#say('warning', 'impersonation of the kubeconfig (as) is not taken over')
+    if (user['as'] !== undefined) this.#say('warning', 'impersonation of the kubeconfig (as) is not imported')
     if (this.#secret['tls.crt'] === undefined && this.#secret.token === undefined) return
     this.#say('note', 'its user must be allowed to impersonate: see deploy/rbac/upstream-gateway-user.yaml')
   }

@@ -64,7 +64,7 @@ function convertSpec(
   noteLimits(spec['flowControl'], note)
   const health = isRecord(spec['healthCheck']) ? {} : { healthCheck: { path: '/healthz', unhealthyThreshold: 1 } }
   if (Object.keys(health).length > 0)
-    note('spec.healthCheck', 'set to what KubeGateway does: /healthz, one failure counts')
+    note('spec.healthCheck', 'set to what KubeGateway uses: /healthz, one failure counts')
   return { ...spec, ...convertClient(name, spec, note), ...health }
 }
 
@@ -111,7 +111,7 @@ function noteRule(rule: Readonly<Record<string, unknown>>, path: string, note: N
     const at = `${path}.${field}`
     if (field === 'nonResourceURLs') note(at, 'matches what is none of these; KubeGateway ignores inverted URLs')
     else if (field === 'userGroups')
-      note(at, 'matches who is in none of these groups; in KubeGateway, who is in any other one')
+      note(at, 'matches users in none of these groups; in KubeGateway, users in any other group')
     else if (inverted.length > 1)
       note(at, 'matches what is none of these; in KubeGateway, two inverted entries match everything')
     else if (field === 'users' && inverted.some((entry) => String(entry).endsWith('*'))) {
@@ -130,7 +130,7 @@ function noteSecrets(spec: Readonly<Record<string, unknown>>, note: Note): void 
     for (const field of fields) {
       if (part[field] === undefined || part[field] === '') continue
       const reference = `${field.replace(/Data$/, '')}Ref`
-      note(`spec.${section}.${field}`, `is in clear: better keep it in a Secret and name that in ${reference}`)
+      note(`spec.${section}.${field}`, `is in clear text: keep it in a Secret instead, and name that in ${reference}`)
     }
   }
 }

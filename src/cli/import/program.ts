@@ -8,8 +8,8 @@ import type { CommandContext } from '../command/output.ts'
 export function addImport(program: Command, { out, err, done }: CommandContext): void {
   const command = program.command('import').description('import UpstreamClusters from kubeconfigs or a KubeGateway')
   forControlPlane(command.command('kubegateway'))
-    .description('import the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
-    .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .description('import the UpstreamClusters of a KubeGateway control plane, and report everything that differs')
+    .option('--dir <dir>', 'directory for a file for each cluster; default: write to standard output')
     .option('--force', 'overwrite existing files', false)
     .action(async (options) => done((await import('./kubegateway.ts')).importKubeGateway({ ...options, out, err })))
   command
@@ -18,7 +18,7 @@ export function addImport(program: Command, { out, err, done }: CommandContext):
     .argument('<file>', 'kubeconfig')
     .option('--namespace <namespace>', 'namespace of the Secrets', OWN_NAMESPACE)
     .option('--offline', 'do not read the CA of client certificates from the clusters', false)
-    .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .option('--dir <dir>', 'directory for a file for each cluster; default: write to standard output')
     .option('--force', 'overwrite existing files', false)
     .action(async (file, options) =>
       done((await import('./kubeconfig.ts')).importKubeconfig({ ...options, file, out, err })),

@@ -8,7 +8,7 @@ export function addInside(program: Command, { out, err, done }: CommandContext):
   forAdmin(program.command('log-level'))
     .description('show the log level of all replicas of a running gateway; with LEVEL, change it for a while')
     .addArgument(new Argument('[level]').choices(['debug', 'info', 'warn', 'error']))
-    .option('--for <duration>', 'time after which the level of the settings applies again', '10m')
+    .option('--for <duration>', 'time after which the configured level applies again', '10m')
     .action(async (level, options) => {
       const given = { ...options, ...(level !== undefined && { level }), out, err }
       return done((await import('./log-level.ts')).logLevel(given))

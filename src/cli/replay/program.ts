@@ -13,7 +13,7 @@ export function addReplay(program: Command, { input, out, err, done }: Context):
     .description('show what another configuration would have done with the requests of an access log')
     .argument('<log>', 'access log of the gateway, plain or compressed by gzip; - is standard input')
     .option('--config <path>', 'directory or file of UpstreamClusters; default: the API server that holds them')
-    .option('--compare <path>', 'directory or file to compare it with; default: the results in the log')
+    .option('--compare <path>', 'directory or file to compare with; default: the results in the log')
     .option('--fail-on-change', 'exit with 2 if a request would get another answer', false)
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .action(async (log, options) => done((await import('./replay.ts')).replay({ ...options, log, input, out, err })))

@@ -110,7 +110,7 @@ export function replayReport(log: string, reading: LogReading, summary: ReplaySu
   lines.push(requests === 0 ? '' : `another answer: ${changed} requests${share(changed, requests)}`)
   const text = `${lines.filter((line) => line !== '').join('\n')}\n${limitsText(limits)}${changes.map(groupText).join('')}`
   if (shadowChanged === 0) return text
-  const title = `\nin shadow mode, something else would be said of ${shadowChanged} requests${share(shadowChanged, requests)}\n`
+  const title = `\nin shadow mode, the result would differ for ${shadowChanged} requests${share(shadowChanged, requests)}\n`
   return `${text}${title}${shadowChanges.map(groupText).join('')}`
 }
 

@@ -177,7 +177,7 @@ test('an object that is not known of a member that could not be proved to be cur
   world.fail(MEMBER_MS)
   const refusal = await answer
   assert.equal(refusal?.refused, 'member-unavailable')
-  assert.match(refusal.message, /whether pods "none" is there is not known: north could not be proved to be current/)
+  assert.match(refusal.message, /whether pods "none" exists is not known: north could not be proved to be current/)
 })
 
 test('a slow right leaves the rest of the time for the proof', async () => {

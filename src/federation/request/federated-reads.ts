@@ -114,7 +114,8 @@ export class FederatedReadsFilter implements RequestFilter {
     })
     if (entry === undefined || info.subresource !== '') return notFederated(cluster, info.path)
     const { exchange } = decision
-    if (!exchange.requestEnded || exchange.body !== undefined) return refuse('bad-request', 'a read has no body')
+    if (!exchange.requestEnded || exchange.body !== undefined)
+      return refuse('bad-request', 'a read must not have a body')
     const { target } = exchange
     const queryAt = target.indexOf('?')
     const read = federatedReadOf(info.verb, queryAt < 0 ? '' : target.slice(queryAt + 1))
@@ -161,7 +162,7 @@ export class FederatedReadsFilter implements RequestFilter {
     if (wanted?.encoding !== 'json') return refuse('federated-encoding', 'only application/json is served here')
     const collection = this.#deps.collections.of(cluster.name, federation, entry)
     // For a moment, after they have changed.
-    if (collection === undefined) return refuse('member-unavailable', 'the members are not known here yet')
+    if (collection === undefined) return refuse('member-unavailable', 'the members are not known yet')
     if (read.kind === 'watch' && federation.mode === 'merged' && !entry.uniqueNames) return refuseMergedWatch()
     // Names in it are looked for in each member, before it is known whether the caller may read there.
     if (fieldTerms(read.fieldSelector) > MOST_REQUIREMENTS) return refuseSelector()
@@ -289,7 +290,7 @@ export class FederatedReadsFilter implements RequestFilter {
     if (written !== undefined && 'refused' in written) return written
     // While they were written.
     if (written !== undefined && isReplaced(collection, members))
-      return refuse('member-unavailable', 'a member was read again meanwhile')
+      return refuse('member-unavailable', 'a member was read again in the meantime')
     const start: WatchStart = {
       streamType: shown.form.streamType,
       webSocket,
@@ -321,7 +322,7 @@ export class FederatedReadsFilter implements RequestFilter {
     const { end } = collection.history
     const selected = await selectObjects(decision.exchange, collection, members, selects)
     if (selected === 'memory') return outOfMemory()
-    if (typeof selected === 'string') return refuse('member-unavailable', 'a member was read again meanwhile')
+    if (typeof selected === 'string') return refuse('member-unavailable', 'a member was read again in the meantime')
     const { objects, versions } = selected
     return { initial: objects, versions, before: versions, from: end }
   }
@@ -335,7 +336,7 @@ export class FederatedReadsFilter implements RequestFilter {
     const present = collection.versions
     const selected = await selectObjects(decision.exchange, collection, joined, selects)
     if (selected === 'memory') return outOfMemory()
-    if (typeof selected === 'string') return refuse('member-unavailable', 'a member was read again meanwhile')
+    if (typeof selected === 'string') return refuse('member-unavailable', 'a member was read again in the meantime')
     const versions = before.map((version, slot) =>
       joined.some((member) => member.slot === slot) ? (present[slot] ?? '') : version,
     )
@@ -428,5 +429,5 @@ function duplicates(objects: readonly MemberObject[]): readonly string[] {
   if (objects.length === 0 || objects[0]?.slot === objects.at(-1)?.slot) return []
   const keys = new Set(objects.map(({ object }) => object.key))
   const more = objects.length - keys.size
-  return more === 0 ? [] : [`${more} of the objects have the name of another one, of another member`]
+  return more === 0 ? [] : [`${more} of the objects have the same name as an object of another member`]
 }

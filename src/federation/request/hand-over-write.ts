@@ -94,7 +94,7 @@ const NO_BODY: WrittenBody = { contentType: '', body: Buffer.alloc(0) }
 
 async function bodyOf({ exchange }: Decision, shape: WrittenRequest['body']): Promise<WrittenBody | Refusal> {
   if (shape !== 'none') return await readWrite(exchange)
-  if (!exchange.requestEnded || exchange.body !== undefined) return refuse('bad-request', 'a read has no body')
+  if (!exchange.requestEnded || exchange.body !== undefined) return refuse('bad-request', 'a read must not have a body')
   return NO_BODY
 }
 

@@ -137,7 +137,7 @@ async function findPlace(
   const reading: Decision = { ...decision, info }
   const collection = collections.of(cluster, federation, entry)
   // For a moment, after they have changed.
-  if (collection === undefined) return refuse('member-unavailable', 'the members are not known here yet')
+  if (collection === undefined) return refuse('member-unavailable', 'the members are not known yet')
   const asked = { ...scopeOf(info, resource), labelSelector: '' }
   const { monotonicMs } = decision.exchange
   const reach = (member: AskedMember, ms: number) => reachInMember(kept, member, { kind: 'proof' }, ms, monotonicMs)

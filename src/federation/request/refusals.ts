@@ -45,7 +45,7 @@ export function objectMissing({ info: { apiGroup, resource, name } }: Decision):
 
 /** A member that has not answered, or not proved that what is kept of it is current, may have it. */
 export function objectUnknown({ info: { resource, name } }: Decision, [why = '']: readonly string[]): Refusal {
-  return refuse('member-unavailable', `whether ${resource} "${name}" is there is not known: ${why}`)
+  return refuse('member-unavailable', `whether ${resource} "${name}" exists is not known: ${why}`)
 }
 
 /** A namespace that is not one of a member's. */
@@ -59,7 +59,7 @@ export function unknownName(
   if (members.some(({ name }) => name === member)) return undefined
   return refuse(
     'not-federated',
-    `namespace "${namespace}" is none of a member: namespaces are named MEMBER--NAMESPACE here`,
+    `namespace "${namespace}" belongs to no member: namespaces are named MEMBER--NAMESPACE here`,
   )
 }
 
@@ -82,7 +82,7 @@ export function refuseDuplicate(
 export function refuseMergedWatch(): Refusal {
   return refuse(
     'federated-watch-merged',
-    'two members may have an object of one name, and a watch could not tell them apart: use mode prefixed, or declare uniqueNames for the resource',
+    'two members may have objects of the same name, and a watch could not tell them apart: use mode prefixed, or declare uniqueNames for the resource',
   )
 }
 
@@ -110,7 +110,7 @@ export function refuseUnproved(): Refusal {
 }
 
 export function outOfMemory(): Refusal {
-  return refuse('federated-memory', 'too much waits for clients of this user that do not read', {
+  return refuse('federated-memory', 'too many answers wait for clients of this user that do not read them', {
     retryAfterSeconds: RETRY_SECONDS,
   })
 }

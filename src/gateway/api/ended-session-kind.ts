@@ -21,7 +21,11 @@ const spec = checked(
       keys: text('SHA-256 of where the keys of the provider come from.', { maxLength: SIZES.sha256, pattern: DIGEST }),
       audiences: atMost(
         SIZES.audiences,
-        list('Tokens for one of them.', text('An audience.', { maxLength: SIZES.claim }), 1),
+        list(
+          'Audiences; only tokens for one of them are refused.',
+          text('An audience.', { maxLength: SIZES.claim }),
+          1,
+        ),
       ),
       sid: text('The session. Default: all sessions of the user until endedAt.', { maxLength: MAX_SESSION_ID_LENGTH }),
       sub: text('The user, as the provider names it. Default: any user.', {
@@ -49,7 +53,7 @@ export const ENDED_SESSIONS: ResourceKind = {
   hasStatus: false,
   hasGeneration: true,
   schema: kubeObject(
-    'EndedSession is a logout at an OpenID provider, which the gateway has been told of. Written by the gateway.',
+    'EndedSession records a logout at an OpenID provider. The gateway writes it when the provider notifies it.',
     'portcullis.io/v1alpha1',
     'EndedSession',
     { spec },
@@ -57,9 +61,14 @@ export const ENDED_SESSIONS: ResourceKind = {
   ),
   columns: [
     { name: 'Issuer', type: 'string', description: 'The provider.', jsonPath: '.spec.issuer' },
-    { name: 'User', type: 'string', description: 'As the provider names it.', jsonPath: '.spec.sub' },
-    { name: 'Session', type: 'string', description: 'Empty: all of the user.', jsonPath: '.spec.sid' },
-    { name: 'Ended', type: 'date', description: 'When.', jsonPath: '.spec.endedAt' },
+    { name: 'User', type: 'string', description: 'The user, as the provider names it.', jsonPath: '.spec.sub' },
+    {
+      name: 'Session',
+      type: 'string',
+      description: 'The session; empty: all sessions of the user.',
+      jsonPath: '.spec.sid',
+    },
+    { name: 'Ended', type: 'date', description: 'When the provider ended it.', jsonPath: '.spec.endedAt' },
   ],
   selectableFields: [],
   check: ({ spec: given }) => endedSessionErrors(given),

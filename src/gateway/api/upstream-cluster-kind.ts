@@ -25,18 +25,24 @@ const COLUMNS: readonly PrinterColumn[] = [
   {
     name: 'Cache-Hits',
     type: 'integer',
-    description: 'Reads answered by it.',
+    description: 'Reads answered from the read cache.',
     jsonPath: '.status.cache.hits',
     priority: 1,
   },
   {
     name: 'Cache-Bytes',
     type: 'string',
-    description: 'Memory that it takes.',
+    description: 'Memory of the read cache.',
     jsonPath: '.status.cache.bytes',
     priority: 1,
   },
-  { name: 'Cache-Age', type: 'string', description: 'How old it is.', jsonPath: '.status.cache.age', priority: 1 },
+  {
+    name: 'Cache-Age',
+    type: 'string',
+    description: 'Age of the cached objects.',
+    jsonPath: '.status.cache.age',
+    priority: 1,
+  },
   {
     ...condition('Autoscaler', 'The cluster-autoscaler: Healthy, Backoff, Stale ...', 'reason', 'AutoscalerHealthy'),
     priority: 1,

@@ -53,7 +53,7 @@ export function refuseNotHandedOver(
   requester: Authenticated,
 ): Refusal | undefined {
   if (!handsOver(gw.clusters.get(cluster.name)?.compiled, member)) {
-    const message = `cluster "${member}" has just ceased to take requests of the users of "${cluster.name}"`
+    const message = `cluster "${member}" has just stopped accepting requests of the users of "${cluster.name}"`
     return refuse('member-unavailable', message, { rule: member })
   }
   return refuseRevoked(live.compiled.authentication.revoked, requester)

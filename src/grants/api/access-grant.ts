@@ -27,10 +27,10 @@ export const MAX_GRANT_GROUPS = 8
 export const MAX_GRANT_TEXT = 512
 
 const SUBJECT_SCHEMA = object(
-  'Who gets the rights. Default: the user who asks.',
+  'The user or group that gets the rights. Default: the user who sends the request.',
   {
     kind: oneOf('User or Group.', ['User', 'Group']),
-    name: text('As the clusters know the user, or the group that its members have there.', {
+    name: text('The name of the user or group, as the clusters know it.', {
       maxLength: MAX_GRANT_TEXT,
     }),
   },
@@ -38,7 +38,7 @@ const SUBJECT_SCHEMA = object(
 )
 
 export const ACCESS_GRANT_SPEC_SCHEMA = object(
-  'What is asked for. It cannot be changed: end the grant, and ask for another one.',
+  'The access that is requested. It cannot be changed: end the grant, and request another one.',
   {
     subject: SUBJECT_SCHEMA,
     clusters: atomic(
@@ -48,14 +48,14 @@ export const ACCESS_GRANT_SPEC_SCHEMA = object(
       atMost(
         MAX_GRANT_GROUPS,
         list(
-          'Groups that requests of the subject to these clusters have in addition; bind them to roles there.',
+          'Groups that are added to the requests of the subject to these clusters; bind them to roles there.',
           text('A group.', { maxLength: MAX_GRANT_TEXT }),
           1,
         ),
       ),
     ),
-    reason: text('Why: a number of an incident, and what is to be done.', { maxLength: MAX_GRANT_TEXT }),
-    notBefore: time('When it begins, at most 7 days after it was asked for. Default: when it is approved.'),
+    reason: text('Why access is needed: the number of an incident, and the task.', { maxLength: MAX_GRANT_TEXT }),
+    notBefore: time('When access begins, at most 7 days after the request. Default: when it is approved.'),
     durationSeconds: integer('How long it lasts from then on, up to 12 hours.', SHORTEST_MS / 1000, LONGEST_MS / 1000),
   },
   ['clusters', 'groups', 'reason', 'durationSeconds'],
@@ -71,20 +71,20 @@ export type AccessGrantPhase = (typeof PHASES)[number]
 const END_REASONS = ['Expired', 'EndedByUser', 'NotApproved'] as const
 
 const ACT_SCHEMA = object(
-  'Who did so, by the credential of the request, and when.',
+  'The user, authenticated by the credential of the request, and the time.',
   { user: text('The name of the user.'), time: time('When.') },
   ['user', 'time'],
 )
 
-const ACCESS_GRANT_STATUS_SCHEMA = object('What has become of it. The gateway alone writes it.', {
-  phase: oneOf('Pending, Approved (its time has not come), Active or Ended.', PHASES),
-  requestedBy: also({ description: 'Who asked for it, and when.' }, ACT_SCHEMA),
+const ACCESS_GRANT_STATUS_SCHEMA = object('The state of the grant, written only by the gateway.', {
+  phase: oneOf('Pending, Approved (it has not begun yet), Active or Ended.', PHASES),
+  requestedBy: also({ description: 'Who requested it, and when.' }, ACT_SCHEMA),
   approvedBy: also({ description: 'Who approved it, and when.' }, ACT_SCHEMA),
-  startsAt: time('When it begins; set when it is approved.'),
-  endsAt: time('When it ends at the latest; set when it is approved.'),
-  endedBy: also({ description: 'Who ended it before its time, and when.' }, ACT_SCHEMA),
-  endedAt: time('When it has ended.'),
-  endReason: oneOf('Why it has ended.', END_REASONS),
+  startsAt: time('When access begins; set on approval.'),
+  endsAt: time('When access ends at the latest; set on approval.'),
+  endedBy: also({ description: 'Who ended it early, and when.' }, ACT_SCHEMA),
+  endedAt: time('When it ended.'),
+  endReason: oneOf('Why it ended.', END_REASONS),
 })
 
 export type AccessGrantStatus = ValueOf<typeof ACCESS_GRANT_STATUS_SCHEMA>

@@ -24,7 +24,7 @@ export function listAccess(options: ListAccessOptions): Promise<number> {
     const { items } = await client.list(ACCESS_GRANTS, '')
     const shown = items.filter((object) => ended || readGrant(object).phase !== 'Ended')
     if (output === 'json') out(`${safeJson(shown)}\n`)
-    else if (shown.length === 0) out('no access is granted or asked for\n')
+    else if (shown.length === 0) out('no access is granted or requested\n')
     else out(textTable([HEAD, ...shown.map(rowOf)]))
     return 0
   })

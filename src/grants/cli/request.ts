@@ -35,7 +35,7 @@ export function requestAccess(options: RequestOptions): Promise<number> {
       spec: { ...spec, ...(subject !== undefined && { subject }), ...(notBefore !== undefined && { notBefore }) },
     })
     const name = printable(metadataOf(created).name)
-    options.out(`${name} is asked for; another user approves it: portcullis access approve ${name}\n`)
+    options.out(`${name} is requested; another user must approve it: portcullis access approve ${name}\n`)
     return 0
   })
 }

@@ -11,7 +11,7 @@ import { isTooLate, readGrant } from './read-grant.ts'
 
 /** A new one, with what the server says of it. @param by undefined = no user asks @throws {StatusError} */
 export function asked(object: JsonObject, by: ObjectWriter | undefined): JsonObject {
-  if (by === undefined) throw refused(object, 'Forbidden', 'nothing but a user can ask for access')
+  if (by === undefined) throw refused(object, 'Forbidden', 'only a user can request access')
   if (by.impersonates) throw refused(object, 'Forbidden', IMPERSONATED)
   const time = textOf(recordOf(object['metadata'])['creationTimestamp'])
   const status: AccessGrantStatus = { phase: 'Pending', requestedBy: { user: by.user.name, time } }
@@ -41,7 +41,7 @@ export function approved(
   }
   if (phase !== 'Pending') throw refused(object, 'Conflict', `it is ${phase}`)
   if (isTooLate(status, nowMs)) {
-    throw refused(object, 'Conflict', 'it was not approved in time; ask for another one')
+    throw refused(object, 'Conflict', 'it was not approved in time; request another one')
   }
   const startsMs = Math.max(nowMs, Date.parse(spec.notBefore ?? '') || 0)
   return {
@@ -62,7 +62,7 @@ export function endedByUser(object: JsonObject, by: ObjectWriter | undefined, no
     throw refused(
       object,
       'Forbidden',
-      'a grant is ended by who asked for it, by the user that it is for, or by approvers',
+      'a grant may be ended by its requester, by the user that it is for, or by an approver',
     )
   }
   if (phase === 'Ended') throw refused(object, 'Conflict', 'it has ended')
@@ -70,7 +70,7 @@ export function endedByUser(object: JsonObject, by: ObjectWriter | undefined, no
   return { ...status, phase: 'Ended', endedBy: { user: name, time }, endedAt: time, endReason: 'EndedByUser' }
 }
 
-const IMPERSONATED = 'access is asked for and approved by users themselves, not with --as'
+const IMPERSONATED = 'users request and approve access themselves, not with --as'
 
 function refused(object: JsonObject, reason: StatusReason, why: string): StatusError {
   const name = nameOf(object)

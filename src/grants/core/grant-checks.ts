@@ -21,7 +21,7 @@ export function checkAccessGrant(object: JsonObject, before: JsonObject | undefi
   const out = new FieldErrors()
   if (before !== undefined) {
     if (!sameJson(object['spec'] ?? null, before['spec'] ?? null)) {
-      out.forbidden('spec', 'cannot be changed', 'end this grant, and ask for another one')
+      out.forbidden('spec', 'cannot be changed', 'end this grant, and request another one')
     }
     return out.found
   }
@@ -46,7 +46,7 @@ function checkSubject({ kind, name }: Loose<AccessGrantSpec['subject']>, out: Fi
     const fix = `name a user, or ${SERVICE_ACCOUNT_PREFIX}NAMESPACE:NAME`
     out.invalid(path, `${shown(text)} belongs to Kubernetes itself`, fix)
   } else if (kind === 'Group' && text.startsWith(KUBERNETES_OWN)) {
-    out.invalid(path, `${shown(text)} is a group of Kubernetes, which anything may be in`, 'name a group of yours')
+    out.invalid(path, `${shown(text)} is a group of Kubernetes, which any user may be in`, 'name a group of yours')
   }
 }
 

@@ -60,7 +60,8 @@ export function readChange({
 
 function expiryOf(atMs: number): string {
   // RFC 3339 ends with the year 9999.
-  if (atMs >= Date.UTC(10_000, 0)) throw new UserError('--ttl is too long', 'leave it out: then the mode has no end')
+  if (atMs >= Date.UTC(10_000, 0))
+    throw new UserError('--ttl is too long', 'leave it out: the mode then does not expire')
   return metaTime(atMs)
 }
 

@@ -487,7 +487,7 @@ describe('degrade', () => {
     objects.away = true
     assert.match(
       (await throwSwitch({ status: true })).err,
-      /^error: the API server gives no answer: connect ECONNREFUSED; is --kubeconfig/,
+      /^error: the API server does not answer: connect ECONNREFUSED; is --kubeconfig/,
     )
     objects.away = false
     objects.patch = () => Promise.reject(statusError('Forbidden', 'prod is forbidden'))

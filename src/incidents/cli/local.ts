@@ -72,7 +72,7 @@ export function showLocal(
 function untakenSwitches(dataDir: string, known: readonly SwitchState[], unread: string): readonly SwitchState[] {
   const { switches } = switchesOf(dataDir)
   const untaken = [...switches.values()].filter((one) => !known.some(({ cluster }) => cluster === one.cluster))
-  const problem = unread === '' ? 'no gateway has taken it' : `it is not in force: ${unread}`
+  const problem = unread === '' ? 'no gateway has applied it' : `it is not in force: ${unread}`
   return untaken.map((local) => ({ ...local, inForceAt: '', problem }))
 }
 
@@ -137,7 +137,7 @@ async function untilInForce(
       return 0
     }
     if (now() >= deadlineMs) {
-      const why = known === undefined || known.problem === '' ? 'no gateway has taken it' : known.problem
+      const why = known === undefined || known.problem === '' ? 'no gateway has applied it' : known.problem
       err(`error: it is written, but not in force: ${why}; ${fixOf(dataDir)}\n`)
       return 1
     }

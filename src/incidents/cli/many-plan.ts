@@ -123,7 +123,7 @@ function beforeOf(object: JsonObject, nowMs: number): JsonObject | undefined {
 function notesOf(object: JsonObject, before: JsonObject | undefined, { expiresAt }: SwitchChange): string[] {
   const mode = before?.['mode'] ?? degradeOf(object).before?.mode ?? 'Off'
   if (expiresAt === null || mode === 'Off') return []
-  return [`when --ttl is over it is Off, not ${String(mode)} as before: --recover brings that back`]
+  return [`when --ttl expires, the mode is Off, not ${String(mode)} as before: --recover restores it`]
 }
 
 function rung(mode: DegradeMode): number {

@@ -71,7 +71,7 @@ function recoveryLines(objects: readonly JsonObject[]): readonly string[] {
   const recovering = objects.filter((object) => degradeOf(object).recovery !== undefined)
   const steps = recovering.map((object) => {
     const { recovery } = (recordOf(object['status']) as UpstreamClusterStatus).degrade ?? {}
-    const waits = recovery === undefined ? 'the leader has not looked yet' : `waits for: ${recovery.waitingFor}`
+    const waits = recovery === undefined ? 'the leader has not evaluated it yet' : `waits for: ${recovery.waitingFor}`
     const step = recovery?.step ?? degradeOf(object).mode ?? 'Off'
     return { name: metadataOf(object).name, why: `recovery at ${step}, ${waits}` }
   })

@@ -343,7 +343,7 @@ describe('the switch of many clusters', () => {
       objects.patch = async () => await Promise.reject(new Error('ECONNRESET'))
       const { code, err } = await run({ ...SWITCH, clusters: ['eu-1'] })
       assert.equal(code, 1)
-      assert.match(err, /^error: eu-1: the API server gives no answer, and may have changed it: ECONNRESET\n/)
+      assert.match(err, /^error: eu-1: the API server does not answer, and may have changed it: ECONNRESET\n/)
     })
   })
 })
@@ -380,7 +380,7 @@ describe('taking it back', () => {
   test('what expired is Off, and what applied before it comes back', async () => {
     put('eu-1', 'eu', { mode: 'Limited', reason: 'INC-0' })
     const { out } = await run({ ...SWITCH, ttl: '1s', clusters: ['eu-1', 'eu-2'] })
-    assert.match(out, /note: eu-1: when --ttl is over it is Off, not Limited as before: --recover brings that back\n/)
+    assert.match(out, /note: eu-1: when --ttl expires, the mode is Off, not Limited as before: --recover restores it\n/)
     let laterMs = NOW + 60_000
     const later = (): number => (laterMs += 5)
     objects.put(LEASES, replicaLease('gw-1', 'portcullis-system', metaMicroTime(laterMs)))

@@ -11,11 +11,15 @@ interface DegradeContext extends CommandContext {
 
 export function addDegrade(program: Command, { out, err, now, done, terminal = NO_TERMINAL }: DegradeContext): void {
   forChanges(program.command('degrade'))
-    .description('set the degrade mode of clusters, or see where it is in force')
+    .description('set the degrade mode of clusters, or show where it is in force')
     .option('--mode <mode>', DEGRADE_MODES.join(', '))
-    .option('--reason <text>', 'shown in every refusal; required with every mode but Off')
+    .option('--reason <text>', 'text shown in every refusal; required with every mode but Off')
     .option('--ttl <duration>', 'the mode ends by itself after this time')
-    .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
+    .option(
+      '--shadow',
+      'only count and warn, and refuse nothing; setting a mode without this flag ends shadow mode',
+      false,
+    )
     .option(
       '--force',
       'set the mode even if pods would be evicted, or kubelets or this command would be cut off',
@@ -28,11 +32,11 @@ export function addDegrade(program: Command, { out, err, now, done, terminal = N
     .option('--watch', 'with --status: show the steps of a recovery until it is over', false)
     .option(
       '--local',
-      'with --source kubernetes: on this machine, while the API server that holds the objects is unavailable; written to the object later',
+      'with --source kubernetes: set the mode on this machine, while the API server that holds the objects is unavailable; the gateway writes it to the object later',
       false,
     )
     .option('--off', 'with --local: lift the local mode', false)
-    .option('--data-dir <dir>', 'with --local: that of the gateway; default: data')
+    .option('--data-dir <dir>', 'with --local: --data-dir of the gateway; default: data')
     .option('--timeout <duration>', 'how long to wait; default: 30s, with --local 5s')
     .action(async (clusters, { dryRun, ...options }) => {
       const { onlyCluster } = await import('../../cli/client/chosen-clusters.ts')

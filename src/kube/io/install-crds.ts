@@ -67,7 +67,10 @@ function leaveAlone({ log }: InstallCrdsOptions, crd: JsonObject, found: JsonObj
       `run version ${version}, or one that is newer`,
     )
   }
-  log.info('CustomResourceDefinition is of a newer version of Portcullis, and stays', { name, version })
+  log.info('CustomResourceDefinition belongs to a newer version of Portcullis, and is left unchanged', {
+    name,
+    version,
+  })
   return true
 }
 
@@ -125,7 +128,10 @@ async function isServed(
       error.code === 404 ? `CustomResourceDefinition ${name} is missing` : `${name} cannot be read: ${error.message}`
     throw new UserError(message, `run, as an administrator of the cluster: ${command}`)
   }
-  log.warn('CustomResourceDefinition may not be read, so whether it has all fields is unknown', { name, fix: command })
+  log.warn('the gateway may not read the CustomResourceDefinition, so it is unknown whether it has all fields', {
+    name,
+    fix: command,
+  })
   return false
 }
 

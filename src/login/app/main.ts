@@ -15,7 +15,7 @@ async function run(argv: readonly string[]): Promise<number> {
     code = await result
   }
   const program = new Command('portcullis')
-    .description('Log in at the company, for kubectl and other clients of clusters behind a Portcullis gateway')
+    .description('Log in at an OpenID provider, for kubectl and other clients of clusters behind a Portcullis gateway')
     .version(VERSION)
     .showHelpAfterError('(portcullis help lists all commands; portcullis help COMMAND shows what one takes)')
     .exitOverride()

@@ -42,7 +42,7 @@ export function logout(options: LogoutOptions): Promise<number> {
         lock.release()
       }
     }
-    if (found === 0) out(`no one is logged in${issuer === undefined ? '' : ` at ${issuer}`}\n`)
+    if (found === 0) out(`no user is logged in${issuer === undefined ? '' : ` at ${issuer}`}\n`)
     return code
   })
 }
@@ -67,7 +67,7 @@ async function end(file: string, tokens: StoredTokens, options: LogoutOptions): 
     result = await withProvider(specOf(tokens, options), options.now, (provider) => provider.logout(tokens))
   } catch (error) {
     if (!(error instanceof UserError)) throw error
-    err(`error: ${who}: forgotten here, but not ended at the provider: ${error.message}; ${error.fix}\n`)
+    err(`error: ${who}: logged out here, but not at the provider: ${error.message}; ${error.fix}\n`)
     return 1
   }
   out(`${who}: logged out${result.revoked ? ', the refresh token is revoked' : ''}\n`)

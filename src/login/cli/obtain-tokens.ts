@@ -29,7 +29,7 @@ export async function obtainTokens(options: ObtainOptions): Promise<StoredTokens
   const lock = await lockLogin(file, signal, () => err('waiting for another login of this user\n'))
   try {
     const { tokens, damaged } = readTokens(file)
-    if (damaged) err(`warning: ${file} does not hold tokens of this program; it is written again\n`)
+    if (damaged) err(`warning: ${file} does not hold tokens of this program; it is overwritten\n`)
     // While this command waited, another one has logged in.
     const isNew = lock.waited && tokens?.idToken !== before?.idToken
     if ((!force || isNew) && isUsable(tokens, options)) return tokens
@@ -71,7 +71,7 @@ async function renew(
   if (!force && tokens !== undefined && tokens.refreshToken !== '') {
     const fresh = await provider.refresh(tokens)
     if (fresh !== undefined) return fresh
-    err(`the login of ${printable(tokens.name)} at ${spec.issuer} is over: the provider does not refresh it\n`)
+    err(`the login of ${printable(tokens.name)} at ${spec.issuer} has ended: the provider does not refresh it\n`)
   }
   // The user has refused, or closed, the login of that command; another page would come for each command that waits.
   if (waited && !force) {

@@ -7,31 +7,34 @@ import { DEFAULT_REDIRECT } from '../core/login-spec.ts'
 
 export function addLogin(program: Command, { out, err, now, done }: CommandContext): void {
   forLogin(program.command('login'))
-    .description('log in at an OpenID provider; kubectl and other clients run it as their credential plugin')
+    .description('log in at an OpenID provider; kubectl and other clients run this command as their credential plugin')
     .addOption(
       new Option('--flow <flow>', 'browser, device (a code for another device), or auto: the browser if there is one')
         .choices(['auto', 'browser', 'device'])
         .default('auto' as const),
     )
-    .option('--browser-command <program>', 'opens the URL that is its last argument; default: that of the system')
-    .option('--token-dir <dir>', 'where the tokens are kept; default: ~/.kube/cache/portcullis-login')
-    .option('--timeout <duration>', 'how long the user may take', '3m')
+    .option('--browser-command <program>', "program that opens a URL, its last argument; default: the system's")
+    .option('--token-dir <dir>', 'directory for the tokens; default: ~/.kube/cache/portcullis-login')
+    .option('--timeout <duration>', 'how long to wait for the user to log in', '3m')
     .option('--force', 'log in even if there is a valid token', false)
     .addOption(
-      new Option('-o, --output <format>', 'exec: an ExecCredential; auto: that, if a client runs this command')
+      new Option(
+        '-o, --output <format>',
+        'exec: an ExecCredential; auto: exec if a client runs this command, otherwise text',
+      )
         .choices(['auto', 'exec', 'text'])
         .default('auto' as const),
     )
     .action(async (options) => done((await import('./login.ts')).login({ ...options, now, out, err })))
   program
     .command('logout')
-    .description('revoke the refresh tokens of logins, and forget their tokens')
-    .option('--issuer <url>', 'only the logins at this provider')
+    .description('revoke the refresh tokens of logins, and delete all their tokens')
+    .option('--issuer <url>', 'only logins at this provider')
     .addOption(secretOption())
     .option('--issuer-ca-file <file>', "CA of the provider's certificate, PEM")
-    .option('--token-dir <dir>', 'where the tokens are kept; default: ~/.kube/cache/portcullis-login')
-    .option('--no-browser', 'leave the session of the browser as it is')
-    .option('--browser-command <program>', 'opens the URL that is its last argument; default: that of the system')
+    .option('--token-dir <dir>', 'directory for the tokens; default: ~/.kube/cache/portcullis-login')
+    .option('--no-browser', 'do not end the session in the browser')
+    .option('--browser-command <program>', "program that opens a URL, its last argument; default: the system's")
     .action(async (options) => done((await import('./logout.ts')).logout({ ...options, now, out, err })))
 }
 
@@ -52,18 +55,18 @@ type LoginCommand = Command<
 function forLogin(command: Command): LoginCommand {
   return command
     .addOption(new Option('--issuer <url>', 'the OpenID provider').env('PORTCULLIS_LOGIN_ISSUER'))
-    .addOption(new Option('--client-id <id>', 'ID of the client there').env('PORTCULLIS_LOGIN_CLIENT_ID'))
+    .addOption(new Option('--client-id <id>', 'client ID at the provider').env('PORTCULLIS_LOGIN_CLIENT_ID'))
     .addOption(secretOption())
     .option(
       '--scope <scope>',
-      'asked of the provider; may be repeated. Default: openid, and those of offline_access, email, profile and groups that it has',
+      'scope to request; may be repeated. Default: openid, and those of offline_access, email, profile and groups that the provider supports',
       collect,
       [],
     )
-    .option('--auth-param <name=value>', 'added to the request for a login; may be repeated', collect, [])
+    .option('--auth-param <name=value>', 'parameter added to the authorization request; may be repeated', collect, [])
     .option(
       '--redirect-url <url>',
-      'loopback address to which the browser brings the login; without a port: any',
+      'loopback address to which the provider redirects the browser; without a port: any free port',
       DEFAULT_REDIRECT,
     )
     .option(
@@ -73,5 +76,7 @@ function forLogin(command: Command): LoginCommand {
 }
 
 function secretOption(): Option<'--client-secret <secret>'> {
-  return new Option('--client-secret <secret>', 'of a client that has one').env('PORTCULLIS_LOGIN_CLIENT_SECRET')
+  return new Option('--client-secret <secret>', 'secret of the client, if it has one').env(
+    'PORTCULLIS_LOGIN_CLIENT_SECRET',
+  )
 }

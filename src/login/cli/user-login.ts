@@ -40,7 +40,7 @@ async function byBrowser(provider: Provider, options: AskUser): Promise<StoredTo
     arrival.catch(() => undefined)
     const opened = await openBrowser(request.url, browserCommand)
     err(
-      `${opened ? 'the login is in the browser; if it is not, open' : 'log in with a browser on this machine'}: ${request.url.href}\n`,
+      `${opened ? 'continue in the browser; if it has not opened, open' : 'log in with a browser on this machine'}: ${request.url.href}\n`,
     )
     return await finish(await arrival, request.finish)
   } finally {
@@ -54,8 +54,8 @@ async function redirected(listener: RedirectListener, state: string, signal: Abo
   } catch (error) {
     if (!signal.aborted) throw error
     const { strayed } = listener
-    const others = strayed === 0 ? '' : ` (${strayed} answers with another state were refused)`
-    throw new UserError(`the login was not finished in time${others}`, 'try again, or give --timeout')
+    const others = strayed === 0 ? '' : ` (${strayed} answers with a different state were refused)`
+    throw new UserError(`the login was not completed in time${others}`, 'try again, or give --timeout')
   }
 }
 
@@ -75,15 +75,15 @@ async function finish(
 
 async function byDevice(provider: Provider, { spec, signal, err }: AskUser): Promise<StoredTokens> {
   if (!provider.hasDeviceFlow) {
-    throw new UserError(`${spec.issuer} has no device login`, 'log in by the browser: --flow browser')
+    throw new UserError(`${spec.issuer} has no device login`, 'log in with the browser: --flow browser')
   }
   const { userCode, verificationUri, completeUri, finish: poll } = await provider.requestDevice()
-  err(`open ${printable(verificationUri)} on any device, and type the code ${printable(userCode)}\n`)
+  err(`open ${printable(verificationUri)} on any device, and enter the code ${printable(userCode)}\n`)
   if (completeUri !== '') err(`(or open ${printable(completeUri)})\n`)
   try {
     return await poll(signal)
   } catch (error) {
     if (!signal.aborted) throw error
-    throw new UserError('the login was not finished in time', 'try again, or give --timeout')
+    throw new UserError('the login was not completed in time', 'try again, or give --timeout')
   }
 }

@@ -25,7 +25,10 @@ export async function lockLogin(tokenFile: string, signal: AbortSignal, onWait: 
     try {
       await sleep(RETRY_MS, undefined, { signal })
     } catch {
-      throw new UserError('another login of this user is not finished', 'finish it in its browser, or end that command')
+      throw new UserError(
+        'another login of this user is not complete',
+        'complete it in its browser, or end that command',
+      )
     }
   }
 }
@@ -37,7 +40,7 @@ function lockOnce(lockFile: string): FileLock | undefined {
     if (error instanceof UserError) throw error
     throw new UserError(
       `cannot lock ${lockFile}: ${errorMessage(error)}`,
-      'name a directory on a local disk by --token-dir',
+      'name a directory on a local disk with --token-dir',
     )
   }
 }

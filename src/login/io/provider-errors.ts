@@ -16,12 +16,12 @@ export class ProviderAway extends UserError {}
 /** What the errors of OAuth and OpenID Connect usually come from (RFC 6749, RFC 8628, OpenID Connect Core). */
 const FIXES: Readonly<Record<string, string>> = {
   access_denied: 'the login was refused: ask who assigns users to this client at the provider',
-  expired_token: 'the code was not typed in time; try again',
+  expired_token: 'the code was not entered in time; try again',
   invalid_client: 'check --client-id; a client with a secret needs --client-secret',
-  invalid_grant: 'log in again: the code was used before, or came too late',
-  invalid_redirect_uri: 'register the --redirect-url at the provider, letter by letter',
+  invalid_grant: 'log in again: the code was used before, or arrived too late',
+  invalid_redirect_uri: 'register exactly this --redirect-url at the provider',
   invalid_request: 'compare --redirect-url and --auth-param with what is registered at the provider',
-  invalid_scope: 'name the scopes that this client may use by --scope',
+  invalid_scope: 'give only scopes that this client may use with --scope',
   unauthorized_client: 'allow this flow (authorization code, device code, refresh) for the client at the provider',
 }
 /** @param what was tried: `the refresh` */
@@ -48,7 +48,10 @@ export function providerError(error: unknown, what: string, issuer: string): unk
   }
   const reason = errorMessage(cause instanceof Error ? cause : error)
   if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') {
-    return new UserError(`${at}: the ID token is not valid now: ${shown(reason)}`, 'compare the clock of this machine')
+    return new UserError(
+      `${at}: the ID token is not valid at this time: ${shown(reason)}`,
+      'check the clock of this machine',
+    )
   }
   if (code === 'OAUTH_HTTP_REQUEST_FORBIDDEN') return unlike(at, 'it names an address that is not https://')
   if (what === 'discovery' && code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') {
@@ -60,13 +63,13 @@ export function providerError(error: unknown, what: string, issuer: string): unk
 function unlike(at: string, reason: string): UserError {
   return new UserError(
     `${at}: its answer is not that of this login: ${shown(reason)}`,
-    'log in again; if it stays, tell the operators of the provider',
+    'log in again; if it happens again, tell the operators of the provider',
   )
 }
 
 function unreachable(at: string, cause: unknown): UserError {
   if (mismatchOf(cause) === 'untrusted') {
-    return new UserError(`${at}: its certificate is not signed by a known CA`, 'give its CA by --issuer-ca-file')
+    return new UserError(`${at}: its certificate is not signed by a known CA`, 'give its CA with --issuer-ca-file')
   }
   return away(at, faultText(cause))
 }

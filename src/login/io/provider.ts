@@ -117,8 +117,8 @@ export class Provider {
     // OpenID Connect Core, section 12.2.
     if (fresh.subject === subject) return fresh
     throw new UserError(
-      `the refresh at ${this.#spec.issuer} brought the token of another user`,
-      'tell the operators of the provider; portcullis logout forgets the login',
+      `the refresh at ${this.#spec.issuer} returned the token of another user`,
+      'tell the operators of the provider; portcullis logout deletes the login',
     )
   }
 

@@ -48,7 +48,7 @@ export async function listenForRedirect({ host, port, path }: RedirectAddress): 
       const fix =
         'end the program that uses it, or register another address at the provider and give it as --redirect-url'
       const problem = taken ? 'the port is taken' : errorMessage(error)
-      throw new UserError(`cannot listen on ${host}:${port}, where the browser brings the login: ${problem}`, fix)
+      throw new UserError(`cannot listen on ${host}:${port}, to which the browser is redirected: ${problem}`, fix)
     }
   }
 }
@@ -114,7 +114,7 @@ class Redirects implements RedirectListener {
       const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
         const found = this.#match(request, state)
         if (typeof found === 'number') {
-          void answer(response, found, false, 'This is not the login that is waiting for an answer.')
+          void answer(response, found, false, 'No login with this state is waiting for an answer.')
           return
         }
         for (const server of this.#servers) server.off('request', onRequest).on('request', refuse)

@@ -97,7 +97,7 @@ function namesIn(dir: string): readonly string[] {
 function checkPrivate(path: string, stat: { mode: number; uid: number }, bits: number, command: string): void {
   if (!HAS_MODES) return
   if (stat.uid !== process.getuid?.()) {
-    throw new UserError(`${path} belongs to another user`, 'remove it, or name another directory by --token-dir')
+    throw new UserError(`${path} belongs to another user`, 'remove it, or name another directory with --token-dir')
   }
   if ((stat.mode & bits) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
@@ -111,7 +111,7 @@ function inFileSystem<T>(problem: string, action: () => T): T {
   } catch (error) {
     throw new UserError(
       `${problem}: ${errorMessage(error)}`,
-      'give this user permission there, or name another directory by --token-dir',
+      'give this user permission there, or name another directory with --token-dir',
     )
   }
 }

@@ -249,5 +249,5 @@ export function checkHosts(hosts: readonly string[]): void {
 
 function checkHost(host: string): void {
   if (canonicalIp(host) !== undefined || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(host)) return
-  throw new UserError(`not a host name or address: ${host}`, 'name the control plane as clients reach it')
+  throw new UserError(`not a host name or address: ${host}`, 'use a name by which clients reach the control plane')
 }

@@ -110,5 +110,5 @@ function readTokenKey(pem: string): KeyObject {
   } catch {
     // Reported below: OpenSSL's message about a file that is not a key does not help.
   }
-  throw new UserError('the token key is not an EC key on P-256', 'remove the file, and a new one is made')
+  throw new UserError('the token key is not an EC key on P-256', 'remove the file, and a new one is created')
 }

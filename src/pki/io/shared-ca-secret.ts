@@ -93,6 +93,6 @@ export function hasExpired({ certPem }: KeyPair): boolean {
 function damaged({ namespace, name }: SharedCA, why: string): UserError {
   return new UserError(
     `Secret ${namespace}/${name} holds no CA that replicas can share: ${why}`,
-    'delete it and start again: another one is made, and clients need its tls.crt',
+    'delete it and start again: another one is created, and clients need its tls.crt',
   )
 }

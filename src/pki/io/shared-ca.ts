@@ -61,7 +61,7 @@ export async function shareCA(client: SecretClient, shared: SharedCA, log: Logge
       const fix = `apply deploy/rbac/control-cluster.yaml, or ${shared.otherwise}`
       const message = `the CA that all replicas share cannot be kept in Secret ${secret}`
       if (shared.required) throw new UserError(`${message}: ${why}`, fix)
-      log.warn(`${message}; this replica goes on with one of its own`, { why, fix })
+      log.warn(`${message}; this replica continues with its own`, { why, fix })
       return
     }
     if (local.damage !== undefined) throw local.damage
@@ -167,7 +167,7 @@ function knownFile(file: string, kind: SharedFile): string | undefined {
   if (!existsSync(file)) return undefined
   const text = readTextFile(file)
   const fault = fileFault(text, kind)
-  if (fault !== '') throw new UserError(`${file}: ${fault}`, 'remove the file, and a new one is made')
+  if (fault !== '') throw new UserError(`${file}: ${fault}`, 'remove the file, and a new one is created')
   return text
 }
 

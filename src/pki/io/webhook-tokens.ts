@@ -40,5 +40,5 @@ function readKey(pem: string): KeyObject {
   } catch {
     // Reported below.
   }
-  throw new UserError('the token key is not an EC key', 'remove the file, and a new one is made')
+  throw new UserError('the token key is not an EC key', 'remove the file, and a new one is created')
 }

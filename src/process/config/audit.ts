@@ -86,7 +86,7 @@ export const AUDIT_WEBHOOK = settings({
     '10s',
     1,
     HOUR_MS,
-    'how long after the first failed attempt a batch of events is sent to the webhook again',
+    'delay before a batch of events is sent to the webhook again after its first failed attempt',
   ),
   /** Events. */
   auditWebhookBatchBufferSize: integer(
@@ -101,7 +101,7 @@ export const AUDIT_WEBHOOK = settings({
     '30s',
     1,
     HOUR_MS,
-    'how long an event waits until its batch is sent to the webhook',
+    'maximum time that an event waits until its batch is sent to the webhook',
   ),
   auditWebhookBatchThrottleEnable: toggle(true, 'whether the rate of requests to the webhook is limited'),
   /** Batches per second. */

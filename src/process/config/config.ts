@@ -80,7 +80,7 @@ export const ALL_SETTINGS: readonly GroupedSetting[] = GROUPS.flatMap(([group, h
 /** The setting that names the configuration file; only a flag and a variable. */
 export const CONFIG_FILE: Setting<string> = nameRow(
   'config',
-  file('YAML file of settings, keys as the flags in camelCase'),
+  file('YAML file of settings; its keys are the flags in camelCase'),
 )
 
 /** @throws a ConfigError with all errors */

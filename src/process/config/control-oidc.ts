@@ -21,19 +21,19 @@ export const CONTROL_OIDC = settings({
     '',
     'client that the ID tokens must be issued for, in their aud claim; required with an issuer',
   ),
-  controlOidcUsernameClaim: text('<claim>', 'sub', 'claim that is the name of the user'),
+  controlOidcUsernameClaim: text('<claim>', 'sub', 'claim that holds the name of the user'),
   /** '' = the issuer and `#`, unless the claim is `email`; `-` = none. */
   controlOidcUsernamePrefix: text(
     '<prefix>',
     '',
-    'in front of user names; - is none; default: the issuer and #, none for the claim email',
+    'prefix of user names; - means none; default: the issuer and #, or none with the claim email',
   ),
   controlOidcGroupsClaim: text(
     '<claim>',
     '',
-    'claim with the groups of the user, a text or a list; default: no groups',
+    'claim that holds the groups of the user, a string or a list; default: no groups',
   ),
-  controlOidcGroupsPrefix: text('<prefix>', '', 'in front of names of groups'),
+  controlOidcGroupsPrefix: text('<prefix>', '', 'prefix of group names'),
   controlOidcRequiredClaims: list(
     '<claim=value>',
     '',

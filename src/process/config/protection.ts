@@ -66,13 +66,13 @@ export const PROTECTION_LEDGER = settings(
       '0',
       0,
       1_000_000,
-      'deletions under one PodProtector that may be allowed before they are seen to happen; 0: no limit',
+      'maximum number of deletions of one PodProtector that are admitted but not observed yet; 0: no limit',
     ),
     compactThreshold: integer(
       '100',
       1,
       5_000,
-      'deletions that a PodProtector remembers one by one; older ones are merged',
+      'maximum number of deletions that a PodProtector records individually; older ones are merged',
     ),
     aggregationRateMs: duration(
       '1s',
@@ -91,7 +91,7 @@ export const PROTECTION_LEDGER = settings(
       '2m',
       SECOND,
       HOUR,
-      'how long a deletion that was allowed but did not happen counts; must not be shorter than timeoutSeconds and the ' +
+      'how long a deletion that was admitted but has not happened counts; must not be shorter than timeoutSeconds and the ' +
         '--request-timeout of the kube-apiservers (1m)',
     ),
     clockSkewMs: duration(

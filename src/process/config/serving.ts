@@ -29,7 +29,7 @@ export const SERVING = settings({
     '<cidr>',
     '',
     parseCidrs,
-    'addresses of load balancers whose PROXY headers are believed; may be repeated',
+    'addresses of load balancers whose PROXY headers are trusted; may be repeated',
   ),
   proxyProtocolOthers: choice(
     '<what>',
@@ -65,7 +65,7 @@ export const SERVING = settings({
     '<host>',
     '',
     parseHosts,
-    'name or address by which clients reach the gateway, for the certificate that it makes itself; may be repeated',
+    'name or address by which clients reach the gateway, for the certificate that it generates; may be repeated',
     { setting: 'servingHost' },
   ),
   tlsMinVersion: choice(
@@ -92,7 +92,7 @@ export const SERVING = settings({
     '<dimension>',
     '',
     someOf(DIMENSIONS),
-    `groupings for which the first ten names have metrics: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
+    `groupings whose top ten names are exported as metrics: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
   ),
   /** Gateway threads. */
   threads: integer('', 1, MOST_THREADS, 'threads that serve requests; default: one for each processor', {

@@ -23,13 +23,13 @@ export const SESSION_RECORDING = settings({
     String(64 * 1024 * 1024),
     LEAST_BYTES,
     MOST_BYTES,
-    'size of a recording; what comes then is not recorded',
+    'maximum size of a recording; the rest of its session is not recorded',
   ),
   sessionRecordingMaxDirBytes: bytes(
     String(10 * 1024 * 1024 * 1024),
     LEAST_BYTES,
     MOST_BYTES,
-    'size of all files in the directory of recordings, divided among users; then nothing is recorded until some are removed',
+    'maximum size of all recordings in the directory, divided among users; beyond it, nothing is recorded until some are removed',
   ),
   /** '' = recordings stay in the directory. */
   sessionRecordingS3Endpoint: text(
@@ -41,7 +41,7 @@ export const SESSION_RECORDING = settings({
   sessionRecordingS3Bucket: text('<name>', '', 'bucket in that store; its name becomes part of the path', {
     parse: textLike(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'the name of a bucket', 'write audit-recordings'),
   }),
-  sessionRecordingS3Prefix: text('<prefix>', '', 'what the names of all objects begin with, such as prod/sessions', {
+  sessionRecordingS3Prefix: text('<prefix>', '', 'prefix of all object names, such as prod/sessions', {
     parse: textLike(
       /^(?=.{1,512}$)[A-Za-z0-9_-][A-Za-z0-9._-]*(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?$/,
       'a prefix: letters, digits, dots, hyphens and underscores between slashes',

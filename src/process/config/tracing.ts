@@ -13,14 +13,14 @@ export const TRACING = settings({
   tracingOtlpEndpoint: text(
     '<url>',
     '',
-    'collector that takes spans by OTLP over HTTP, such as http://127.0.0.1:4318; default: nothing is traced',
+    'collector that receives spans by OTLP over HTTP, such as http://127.0.0.1:4318; default: nothing is traced',
     // Credentials belong in the file of header fields.
     { parse: plainUrl('http://COLLECTOR:4318') },
   ),
   /** '' = the system's CAs. */
   tracingOtlpCaFile: file('CAs (PEM) that verify the collector; default: those of the system'),
   /** '' = none. */
-  tracingOtlpHeadersFile: file('header fields for the collector, such as a token: one a line, NAME: VALUE'),
+  tracingOtlpHeadersFile: file('header fields for the collector, such as a token: one per line, NAME: VALUE'),
   tracingSamplingRatePerMillion: integer(
     '0',
     0,

@@ -149,8 +149,8 @@ function addRevoke(program: Command, { out, err, now, done, terminal = NO_TERMIN
     .option('--user <user>', 'user name')
     .option('--certificate <file>', 'client certificate (PEM), or a kubeconfig: its current user')
     .option('--token-file <file>', 'bearer token, or a kubeconfig: its current user')
-    .option('--reason <text>', 'kept with the revocation; with --undo: only what was revoked for this reason')
-    .option('--undo', 'take the revocation back', false)
+    .option('--reason <text>', 'recorded with the revocation; with --undo: undo only revocations with this reason')
+    .option('--undo', 'lift the revocation', false)
     .option('--timeout <duration>', 'how long to wait until it is in force everywhere', '30s')
     .action(async (clusters, { certificate, yes, dryRun, waveSize, output, except, selector, ...options }) => {
       const given = { ...options, ...(certificate && { certificateFile: certificate }), now, out, err }
@@ -175,7 +175,7 @@ function addRevoke(program: Command, { out, err, now, done, terminal = NO_TERMIN
 function addServe(program: Command, settings: readonly FlagSetting[], { serve: run, done }: Context): void {
   const serve = program.command('serve').description('run the gateway')
   serve.helpOption('-h, --help [group]', `show all flags, or those of one group: ${groupsOf(settings).join(', ')}`)
-  serve.option('--config <file>', 'YAML file of settings, keys as the flags in camelCase')
+  serve.option('--config <file>', 'YAML file of settings; its keys are the flags in camelCase')
   for (const setting of settings) {
     const defaultNote = setting.defaultText === '' ? '' : `; default ${setting.defaultText}`
     const option = new Option(`${setting.flag} ${setting.argument}`, `${setting.help} [${setting.env}${defaultNote}]`)
@@ -209,8 +209,8 @@ function addProbe(program: Command, { out, err, now, done }: Context): void {
     .description('check whether a gateway is ready: print the answer of its health endpoint, and exit with 0 or 1')
     .argument('[url]', 'health endpoint', 'http://127.0.0.1:9090/readyz')
     .option('--wait <duration>', 'retry until it is ready; default: try once')
-    .option('--timeout <duration>', 'for one answer', '5s')
-    .option('--ca-file <file>', 'CA of the certificate, PEM')
+    .option('--timeout <duration>', 'how long to wait for each answer', '5s')
+    .option('--ca-file <file>', "CA of the endpoint's certificate, PEM")
     .option('--insecure-skip-tls-verify', 'accept any certificate', false)
     .action(async (url, options) =>
       done((await import('../../cli/probe.ts')).probe({ ...options, url, now, out, err })),
@@ -276,13 +276,13 @@ function addCredentials(program: Command, { out, err, now, done }: Context): voi
     .option('--user-cert <file>', 'client certificate, PEM')
     .option('--user-key <file>', 'its private key, PEM')
     .option('--token-file <file>', 'bearer token')
-    .option('--login-issuer <url>', 'users log in at this OpenID provider: the kubeconfig has no credential in it')
-    .option('--login-client-id <id>', 'ID of the client there')
-    .option('--login-client-secret <secret>', 'of a client that has one')
+    .option('--login-issuer <url>', 'OpenID provider where users log in; the kubeconfig then contains no credential')
+    .option('--login-client-id <id>', 'client ID at the provider')
+    .option('--login-client-secret <secret>', 'secret of the client, if it has one')
     .option('--login-scope <scope>', 'as --scope of portcullis login; may be repeated', collect, [])
     .option('--login-auth-param <name=value>', 'as --auth-param of portcullis login; may be repeated', collect, [])
     .option('--login-redirect-url <url>', 'as --redirect-url of portcullis login', DEFAULT_REDIRECT)
-    .option('--login-issuer-ca-file <file>', "CA of the provider's certificate, where users have it")
+    .option('--login-issuer-ca-file <file>', "CA of the provider's certificate, at its path on the users' machines")
     .option('--login-command <program>', 'what clients run to log in', 'portcullis')
     .option('--ca-file <file>', "CA of the gateway's serving certificate, PEM")
     .action(async (cluster, { all, userCert, userKey, loginIssuer, loginCommand, ...options }, command) => {
@@ -316,13 +316,13 @@ function addCredentials(program: Command, { out, err, now, done }: Context): voi
     )
   certs
     .command('client')
-    .description('a client certificate')
-    .requiredOption('--dir <dir>', 'where `certs init` put the CA')
+    .description('create a client certificate')
+    .requiredOption('--dir <dir>', 'directory of the CA, as given to `certs init`')
     .requiredOption('--user <user>', 'user name')
     .option('--group <group>', 'group of the user; may be repeated', collect, [])
     .option('--uid <uid>', 'UID of the user')
     .option('--name <name>', 'name of the files; default: the user')
-    .option('--days <days>', 'validity', Number)
+    .option('--days <days>', 'validity in days', Number)
     .option('--force', 'overwrite existing files', false)
     .action(async ({ group: groups, ...options }) =>
       done((await import('../../cli/certs.ts')).certsClient({ ...options, groups, out, err })),

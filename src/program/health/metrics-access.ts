@@ -31,7 +31,7 @@ export function reviewAccess(post: PostReview, monotonic: () => number, log: Log
   const reviews = accessReviews(post, monotonic, log, NEEDED.path)
   return async (authorization, remoteAddress) => {
     const token = bearerOf(authorization)
-    if (token === undefined) return refusal(401, 'needs a bearer token that the cluster of the objects knows')
+    if (token === undefined) return refusal(401, 'needs a bearer token that the cluster of the objects accepts')
     const user = await reviews.who(token, remoteAddress)
     return 'code' in user ? user : reviews.may(user, NEEDED, remoteAddress)
   }

@@ -39,7 +39,7 @@ export class DependencyLoops {
         server,
         because,
         consequence:
-          'after both were down, neither comes back without the other; the last good state bridges only what this replica has seen',
+          'once both are down, neither can start without the other; the last good state covers only what this replica has seen',
         fix: `let ${setting} name ${what} itself, by an address that no gateway serves`,
       })
     }

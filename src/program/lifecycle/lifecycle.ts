@@ -69,7 +69,7 @@ export class Lifecycle {
   async #delay(delayMs: number): Promise<void> {
     this.#state = 'leaving'
     this.#pool.leave()
-    this.#log.info('shutting down: readyz fails, requests are served on', { delayMs })
+    this.#log.info('shutting down: readyz fails, requests are still served', { delayMs })
     await sleep(delayMs, undefined, { signal: this.#drainNow.signal }).catch(() => undefined)
   }
 

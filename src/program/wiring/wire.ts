@@ -298,7 +298,10 @@ function createOwnPortAdmission(
     lateBodies: new SharedResource('late-bodies', LATE_BODIES_BYTES),
     counters: recorder.http2Clients,
     onAbuse(address, kind) {
-      abuse.warn('connection to a port of control plane or webhooks ended: its client did too much', { address, kind })
+      abuse.warn('connection to a port of control plane or webhooks ended: its client exceeded a protocol limit', {
+        address,
+        kind,
+      })
     },
     onHandshakeError: () => recorder.add(HANDSHAKE_ERRORS, 1),
   }

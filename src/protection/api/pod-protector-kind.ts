@@ -25,7 +25,7 @@ export const POD_PROTECTORS: ResourceKind = {
   hasGeneration: true,
   schema: POD_PROTECTOR_SCHEMA,
   columns: [
-    { name: 'Required', type: 'string', description: 'Pods that have to stay.', jsonPath: '.spec.minAvailable' },
+    { name: 'Required', type: 'string', description: 'Pods that must stay available.', jsonPath: '.spec.minAvailable' },
     {
       name: 'Aggregated',
       type: 'integer',

@@ -27,7 +27,7 @@ export const POD_PROTECTOR_SPEC_SCHEMA = object(
   {
     minAvailable: count('No available pod may be deleted while this many, or fewer, are available.'),
     minReadySeconds: wholeNumber('Seconds that a pod must be ready without interruption to count as available.'),
-    selector: labelSelector('The pods that are protected. Empty: all of the namespace.'),
+    selector: labelSelector('The pods that are protected. Empty: all pods of the namespace.'),
     aggregationSelector: labelSelector('The pods that are counted: at least those of selector. Default: selector.'),
     admissionHistoryConfig: object('Overrides settings of the gateway for this object.', {
       maxConcurrentLag: wholeNumber('Maximum admitted deletions that have not been observed yet. 0 = no limit.'),
@@ -82,7 +82,7 @@ const cell = object(
     cellID: text('The name of the cell.'),
     aggregation,
     admissionHistory: object('Admitted deletions that are not yet counted.', {
-      buckets: list('By time.', bucket),
+      buckets: list('The deletions, by time.', bucket),
     }),
     // Added.
     stale: flag('The cell has not reported for too long, so its pods do not count.'),
@@ -91,7 +91,7 @@ const cell = object(
 )
 
 const summary = object(
-  'All cells together. For people.',
+  'All cells together, for people.',
   {
     totalReplicas: wholeNumber('Pods that are not being terminated.'),
     aggregatedAvailableReplicas: wholeNumber('Available pods as they were counted.'),

@@ -280,7 +280,7 @@ describe('status', () => {
     core.list = () => Promise.reject(statusError('Forbidden', 'no'))
     assert.match((await status()).err, /needs get and list of podprotectors\n$/)
     core.list = () => Promise.reject(new Error('connect ECONNREFUSED'))
-    assert.match((await status()).err, /^error: the API server gives no answer: connect ECONNREFUSED/)
+    assert.match((await status()).err, /^error: the API server does not answer: connect ECONNREFUSED/)
   })
 })
 
@@ -411,7 +411,7 @@ describe('why', () => {
   test('the cluster of the pod is away: says which kubeconfig', async () => {
     worker.away = true
     const { code, err } = await why()
-    assert.match(err, /^error: the API server gives no answer: .*is --pod-kubeconfig the right one[^\n]*\n$/)
+    assert.match(err, /^error: the API server does not answer: .*is --pod-kubeconfig the right one[^\n]*\n$/)
     assert.equal(code, 1)
   })
 })

@@ -264,11 +264,11 @@ export function explainDeletion(
 const WORDS: Readonly<Record<Finding['result'], string>> = {
   Ok: 'lets it pass',
   AlreadyHasBucket: 'lets it pass, as before',
-  AlreadyUnhealthy: 'lets it pass: the pod does not meet its own criterion',
-  Recorded: 'lets it pass: the pod has not been ready for minReadySeconds and is not counted',
+  AlreadyUnhealthy: 'allows it: the pod does not meet its own criterion',
+  Recorded: 'allows it: the pod has not been ready for minReadySeconds and is not counted',
   NoProtector: 'no longer exists',
   Denied: 'refuses: too few would be left',
-  Retry: 'refuses for now: earlier deletions have not been seen to happen yet',
+  Retry: 'refuses for now: earlier deletions have not been observed yet',
 }
 
 function protectorLines(
@@ -290,7 +290,7 @@ const PASSES: Readonly<Record<string, string>> = {
   Unmatched: 'no PodProtector selects the pod',
   AlreadyTerminating: 'the pod is already being deleted',
   AlreadyAdmitted: 'it was admitted before',
-  AlreadyUnready: 'the pod is not ready, so nothing is lost with it',
+  AlreadyUnready: 'the pod is not ready, so its deletion costs no availability',
   StillUnavailable: 'the pod does not count as available yet',
   AlreadyUnhealthy: 'the pod does not meet its own criterion',
   AdmittedAll: 'enough pods are left',

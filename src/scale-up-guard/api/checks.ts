@@ -38,7 +38,7 @@ function checkFailure(failure: Loose<FailureRules>, out: FieldErrors): void {
   checkDuration(failure.noProviderIDFor, 'spec.failure.noProviderIDFor', SHORTEST, out)
   checkDuration(failure.noNodeFor, 'spec.failure.noNodeFor', SHORTEST, out)
   if (failure.conditionReasons?.length !== 0) return
-  const message = 'is empty: Machines fail only by silence'
+  const message = 'is empty: Machines fail only by not appearing in time'
   out.warning('spec.failure.conditionReasons', message, 'name reasons of your infrastructure provider, or remove it')
 }
 
@@ -71,7 +71,7 @@ function checkBackoff({ initial, max, resetAfter }: Loose<GuardBackoff>, out: Fi
     out.invalid('spec.backoff.max', `${max ?? ''} is less than initial, ${initial ?? ''}`, 'write at least initial')
   }
   if (first !== undefined && first >= AUTOSCALER_INITIAL) {
-    const message = `${initial ?? ''} ends after the autoscaler's own backoff (5m): the two refuse in turns`
+    const message = `${initial ?? ''} ends after the autoscaler's own backoff (5m): the two refuse alternately`
     out.warning('spec.backoff.initial', message, 'write less than --initial-node-group-backoff-duration')
   }
 }

@@ -29,14 +29,14 @@ export const SCALE_UP_GUARDS: ResourceKind = {
     {
       name: 'Backed off',
       type: 'integer',
-      description: 'Groups whose raises are refused.',
+      description: 'Groups whose scale-ups are refused.',
       jsonPath: '.status.backedOffCount',
     },
-    { name: 'Shadow', type: 'boolean', description: 'It changes nothing.', jsonPath: '.spec.shadow' },
+    { name: 'Shadow', type: 'boolean', description: 'Whether it only reports.', jsonPath: '.spec.shadow' },
     {
       name: 'Ready',
       type: 'string',
-      description: 'Whether it looks at the groups.',
+      description: 'Whether it observes the groups.',
       jsonPath: '.status.conditions[?(@.type=="Ready")].status',
     },
     { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },

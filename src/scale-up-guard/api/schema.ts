@@ -46,21 +46,24 @@ const failure = object('When a Machine without a node has failed.', {
   conditionReasons: atMost(
     64,
     list(
-      `Reasons of its condition InfrastructureReady=False that no waiting makes good. Default ${DEFAULT_CONDITION_REASONS.join(', ')}.`,
+      `Reasons of its condition InfrastructureReady=False that waiting does not resolve. Default ${DEFAULT_CONDITION_REASONS.join(', ')}.`,
       text('A reason.', { minLength: 1, maxLength: MAX_TEXT }),
     ),
   ),
   minDuration: duration('How long such a condition has to hold.', '20s'),
-  noProviderIDFor: duration('Age at which a Machine without spec.providerID has failed: the cloud made nothing.', '3m'),
+  noProviderIDFor: duration(
+    'Age at which a Machine without spec.providerID has failed: the cloud created no instance.',
+    '3m',
+  ),
   noNodeFor: duration('Age at which a Machine, or a replica of a MachinePool, without a Node has failed.', '10m'),
 })
 
 const backoff = object(
-  "How long raises of a group that has failed are refused. Has to end before the autoscaler's own backoff (5 to 30 minutes).",
+  "How long scale-ups of a group that has failed are refused. Must end before the autoscaler's own backoff (5 to 30 minutes).",
   {
     initial: duration('After the first failure.', '4m30s'),
-    max: duration('Twice as long after each failure that comes later, up to this.', '27m'),
-    resetAfter: duration('This long after the last failure the next one counts as the first.', '3h'),
+    max: duration('Maximum: each later failure doubles the backoff up to this.', '27m'),
+    resetAfter: duration('Time without a failure after which the next one counts as the first.', '3h'),
   },
 )
 
@@ -70,7 +73,7 @@ export const SCALE_UP_GUARD_SPEC_SCHEMA = object(
     clusterRef: object(
       'UpstreamClusters, by name.',
       {
-        management: name('The one that has the Machines, and through which the autoscaler writes to their groups.'),
+        management: name('The one that has the Machines, through which the autoscaler scales their groups.'),
         workload: name('The one that has the Nodes. Default: management.'),
       },
       ['management'],
@@ -82,16 +85,16 @@ export const SCALE_UP_GUARD_SPEC_SCHEMA = object(
     autoscalerUsers: atMost(
       64,
       list(
-        `Users whose raises are refused; others get a warning. Default ${DEFAULT_AUTOSCALER_USERS.join(', ')}.`,
+        `Users whose scale-ups are refused; others get a Warning. Default ${DEFAULT_AUTOSCALER_USERS.join(', ')}.`,
         text('A user name.', { minLength: 1, maxLength: 512 }),
       ),
     ),
     failure,
     backoff,
-    correctTarget: defaultsTo(true, flag('Lower the replicas of a group by the Machines of it that failed.')),
+    correctTarget: defaultsTo(true, flag('Lower the replicas of a group by the number of its Machines that failed.')),
     deleteLongUnregistered: defaultsTo(
       true,
-      flag('Machines that have an instance, but no Node for noNodeFor, are among those that go.'),
+      flag('Machines that have an instance, but have had no Node for noNodeFor, are deleted as well.'),
     ),
     shadow: defaultsTo(false, flag('Evaluate, count and report, but neither refuse nor change anything.')),
   },
@@ -103,10 +106,10 @@ function count(description: string): Schema<number> {
 }
 
 const request = object(
-  'Replicas that were ordered and have no Node yet.',
+  'Replicas that were requested and have no Node yet.',
   {
     increase: count('How many.'),
-    at: time('When they were ordered.'),
+    at: time('When they were requested.'),
     expectedAdd: time('When they count as failed at the latest.'),
     by: text('Field manager that wrote the replicas last.'),
   },
@@ -128,23 +131,25 @@ const group = object(
   'A node group.',
   {
     name: text('KIND/NAMESPACE/NAME, as the autoscaler names it.'),
-    target: count('spec.replicas as it was seen last.'),
-    requests: list('What was ordered and has not come.', request),
-    failedCount: count('Machines that have failed now.'),
+    target: count('spec.replicas when it was last seen.'),
+    requests: list('Requested replicas that have no Node yet.', request),
+    failedCount: count('Machines that have failed.'),
     failed: list('The first of them.', failed),
     machineCount: count('Machines of the group when it was backed off.'),
-    backoffUntil: time('Raises are refused until then.'),
+    backoffUntil: time('Scale-ups are refused until then.'),
     backoffSeconds: count('Length of this backoff.'),
-    backoffReason: text('Reason of the first failure that it is for.'),
+    backoffReason: text('Reason of the first failure that caused it.'),
     backoffFailedCount: count('Machines that had failed when it began.'),
-    attempt: count('How often in a row the group was backed off.'),
-    lastFailureTime: time('When something of it failed last.'),
-    lastAction: text('What was done last: machines marked, target lowered.'),
-    lastActionTime: time('When.'),
+    attempt: count('Number of consecutive backoffs of the group.'),
+    lastFailureTime: time('When a Machine of the group last failed.'),
+    lastAction: text('The last action: machines marked, target lowered.'),
+    lastActionTime: time('When it was taken.'),
     neverActed: text(
-      'Why the target is left alone: paused, rolling-out, target-changed, at-minimum, already-lowered, unregistered-are-kept, correction-is-off or shadow.',
+      'Why the target is not lowered: paused, rolling-out, target-changed, at-minimum, already-lowered, unregistered-are-kept, correction-is-off or shadow.',
     ),
-    machineHealthCheck: text('A MachineHealthCheck that also deletes Machines of the group, and so orders them again.'),
+    machineHealthCheck: text(
+      'A MachineHealthCheck that also deletes Machines of the group, which are then requested again.',
+    ),
     missingSince: list('For a MachinePool: since when each replica has had no Node.', time('A time.')),
   },
   ['name', 'target'],
@@ -153,32 +158,32 @@ const group = object(
 const condition = object(
   'A condition of the guard.',
   {
-    type: text('Ready: the guard looks at the groups; NodesKnown: it sees the Nodes of the workload cluster.'),
+    type: text('Ready: the guard observes the groups; NodesKnown: it sees the Nodes of the workload cluster.'),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     observedGeneration: also(
       { format: 'int64' },
-      integer('metadata.generation that this is about.', 0, Number.MAX_SAFE_INTEGER),
+      integer('metadata.generation to which it applies.', 0, Number.MAX_SAFE_INTEGER),
     ),
     lastTransitionTime: time('When the status last changed.'),
-    reason: text('Why, as one word for programs.'),
-    message: text('Why, as a sentence for people.'),
+    reason: text('Reason, as one word for programs.'),
+    message: text('Reason, as a sentence for people.'),
   },
   ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
 )
 
-export const SCALE_UP_GUARD_STATUS_SCHEMA = object('What the gateway sees, and what it goes on from after a restart.', {
+export const SCALE_UP_GUARD_STATUS_SCHEMA = object('What the gateway observes, and resumes from after a restart.', {
   observedGeneration: also(
     { format: 'int64' },
-    integer('metadata.generation that was looked at last.', 0, Number.MAX_SAFE_INTEGER),
+    integer('metadata.generation that was last evaluated.', 0, Number.MAX_SAFE_INTEGER),
   ),
   groupCount: count('Groups that are guarded.'),
-  backedOffCount: count('Those of them that are backed off.'),
+  backedOffCount: count('Groups that are backed off.'),
   groups: byKey('name', list('The groups; those that failed come first. At most 500.', group)),
   conditions: byKey('type', list('Ready and NodesKnown.', condition)),
 })
 
 export const SCALE_UP_GUARD_SCHEMA: JsonSchema = kubeObject(
-  'ScaleUpGuard watches the node groups of Cluster API for scale-ups that fail, and sends the cluster-autoscaler to another group at once.',
+  'ScaleUpGuard watches the node groups of Cluster API for scale-ups that fail, and makes the cluster-autoscaler try another group at once.',
   `${SCALE_GROUP}/v1alpha1`,
   SCALE_UP_GUARD_KIND,
   { spec: SCALE_UP_GUARD_SPEC_SCHEMA, status: SCALE_UP_GUARD_STATUS_SCHEMA },

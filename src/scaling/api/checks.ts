@@ -34,7 +34,7 @@ function checkPreference(preference: Loose<VictimPreference>, path: string, out:
     else if (value !== undefined && preference.by !== kind) {
       out.warning(at, `has no effect without by: ${kind}`, 'remove it')
     } else if (value !== undefined && !isLabelKey(value.toLowerCase())) {
-      out.invalid(at, `${shown(value)} is not a valid key`, 'write a name, after a DNS name and / if need be')
+      out.invalid(at, `${shown(value)} is not a valid key`, 'write a name, optionally after a DNS name and /')
     }
   }
 }

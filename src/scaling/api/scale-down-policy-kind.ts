@@ -24,12 +24,12 @@ export const SCALE_DOWN_POLICIES: ResourceKind = {
     {
       name: 'Prefer',
       type: 'string',
-      description: 'What decides, the first before the others. With CRDs it is the first alone.',
+      description: 'The preferences, in order; with CRDs, only the first.',
       // A column of a CRD shows the first result of its path only (apiextensions-apiserver, tableconvertor.go).
       jsonPath: '.spec.prefer[0].by',
       cell: preferences,
     },
-    { name: 'Shadow', type: 'boolean', description: 'It changes nothing.', jsonPath: '.spec.shadow' },
+    { name: 'Shadow', type: 'boolean', description: 'Whether it only reports.', jsonPath: '.spec.shadow' },
     {
       name: 'Ready',
       type: 'string',
@@ -39,13 +39,13 @@ export const SCALE_DOWN_POLICIES: ResourceKind = {
     {
       name: 'Last workload',
       type: 'string',
-      description: 'What was scaled down last.',
+      description: 'Workload that was last scaled down.',
       jsonPath: '.status.lastScaleDown.workload',
     },
     {
       name: 'Outcome',
       type: 'string',
-      description: 'What came of it.',
+      description: 'Outcome of that scale-down.',
       jsonPath: '.status.lastScaleDown.outcome',
     },
     { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },

@@ -48,7 +48,7 @@ export const SCALE_DOWN_POLICY_SPEC_SCHEMA = object(
       list('UpstreamClusters, by name. Default: all.', text('A name.', { minLength: 1, maxLength: MAX_NAME })),
     ),
     selector: labelSelector(
-      'Labels of the pods, as in the pod template of their workload. Empty: all of the namespace.',
+      'Labels of the pods, as in the pod template of their workload. Empty: all pods of the namespace.',
     ),
     prefer: atMost(
       8,
@@ -78,18 +78,18 @@ export const SCALE_DOWN_POLICY_SPEC_SCHEMA = object(
         10_000,
       ),
     ),
-    shadow: defaultsTo(false, flag('Name the pods that would be chosen in a warning, but change nothing.')),
+    shadow: defaultsTo(false, flag('Only name the pods that would be chosen, in a Warning, and change nothing.')),
   },
   ['selector', 'prefer'],
 )
 
 const condition = object(
-  'A condition, as in other objects.',
+  'A condition of the policy.',
   {
     type: text('Ready: it is in force. Steered: it chose the pods of the last scale-down.'),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
-    reason: text('For machines.'),
-    message: text('For people.'),
+    reason: text('Reason, as one word for programs.'),
+    message: text('Reason, as a sentence for people.'),
     observedGeneration: wholeNumber('metadata.generation to which it applies.', 'int64'),
     lastTransitionTime: time('When status last changed.'),
   },

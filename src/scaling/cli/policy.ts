@@ -53,7 +53,7 @@ export async function readSteering(client: ObjectClient, upstream: string, names
     // An API server without the kind has no policy either.
     if (!(error instanceof StatusError && error.code === 404)) {
       const why = errorMessage(error)
-      notes.push(`ScaleDownPolicies cannot be read (${why}): if one selects these pods, other ones may go`)
+      notes.push(`ScaleDownPolicies cannot be read (${why}): if one selects these pods, other pods may be deleted`)
     }
   }
   return { upstream, controller: controllerOf(object), policies, notes }

@@ -262,7 +262,7 @@ describe('the table', () => {
     assert.match((await why({ target: 'rc/old', replicas: 1 })).out, /replicationcontroller shop\/old: 2 replicas now/)
     const { out, err } = await why({ target: 'rs/web-1', replicas: 3 })
     assert.match(out, /replicaset shop\/web-1: .* 1 pod goes/)
-    assert.match(err, /web-1 belongs to web, whose controller sets its replicas back/)
+    assert.match(err, /web-1 belongs to web, whose controller resets its replicas/)
   })
 
   test('-o json', async () => {
@@ -346,7 +346,7 @@ describe('PodProtectors', () => {
   test('let pass later what is too many at once', async () => {
     protector(0, 4, { spec: { admissionHistoryConfig: { maxConcurrentLag: 1 } } })
     const { code, out } = await protectedWhy()
-    assert.match(out, /lets all 2 deletions pass; 1 have to wait until earlier ones are seen to have happened\n$/)
+    assert.match(out, /lets all 2 deletions pass; 1 have to wait until earlier ones have been observed\n$/)
     assert.equal(code, 0)
   })
 
@@ -534,7 +534,7 @@ describe('errors name place, error and fix', () => {
       /^error: the API server refuses: pods is forbidden; .* needs get of the workload, list of pods/,
     )
     worker.away = true
-    assert.match((await why()).err, /^error: the API server gives no answer: /)
+    assert.match((await why()).err, /^error: the API server does not answer: /)
   })
 
   test('an API server without workloads, such as that of the gateway', async () => {

@@ -146,7 +146,7 @@ export class CostSweeper {
         try {
           if (await this.#isOver(client, pod, sinceMs, done)) await this.#takeBack(client, pod)
         } catch (error) {
-          this.#deps.log.debug('a deletion cost is not taken back yet', { pod: nameOf(pod), error })
+          this.#deps.log.debug('a deletion cost is not removed yet', { pod: nameOf(pod), error })
         }
       }
     }
@@ -174,7 +174,7 @@ export class CostSweeper {
     const annotations = withoutCost(podCost(pod).kind)
     await patchAsSeen({ client, kind: PODS, fieldManager: FIELD_MANAGER }, pod, { metadata: { annotations } })
     const [namespace, name] = [namespaceOf(pod), nameOf(pod)]
-    this.#deps.log.info('a deletion cost that a scale-down has left is taken back', { namespace, name })
+    this.#deps.log.info('a deletion cost that a scale-down has left is removed', { namespace, name })
   }
 }
 

@@ -176,7 +176,7 @@ function readyCondition(read: ReadPolicy, observedGeneration: number): Omit<Poli
     type: 'Ready',
     status: valid ? 'True' : 'False',
     reason: valid ? 'InForce' : 'Invalid',
-    message: valid ? 'scale-downs through the gateway ask it' : read.why.slice(0, 1024),
+    message: valid ? 'scale-downs through the gateway use it' : read.why.slice(0, 1024),
     observedGeneration,
   }
 }
@@ -189,7 +189,8 @@ function steeredBy({
   conflicts,
 }: ScaleDownReport): Omit<PolicyCondition, 'lastTransitionTime'> {
   const status = outcome === 'Steered' || outcome === 'Nothing' ? 'True' : 'False'
-  const foreign = conflicts.length === 0 ? '' : `; deletion costs of others were left alone: ${conflicts.join(', ')}`
+  const foreign =
+    conflicts.length === 0 ? '' : `; deletion costs that other clients set were left unchanged: ${conflicts.join(', ')}`
   const text = `${workload}${message === '' ? '' : `: ${message}`}${foreign}`
   return { type: 'Steered', status, reason: outcome, message: text.slice(0, 1024) }
 }

@@ -191,11 +191,11 @@ test('one policy that is not valid affects no other, and says why', async () => 
   await waitFor('the last scale-down', () => statusOf('good')?.lastScaleDown?.outcome === 'Steered')
   assert.equal(statusOf('good')?.lastScaleDown?.from, 99)
   assert.equal(conditionOf('Ready')?.status, 'True')
-  assert.match(conditionOf('Steered')?.message ?? '', /deletion costs of others were left alone: b/)
+  assert.match(conditionOf('Steered')?.message ?? '', /deletion costs that other clients set were left unchanged: b/)
   const events = store.all(EVENTS).map(({ reason, type, message }) => `${type} ${reason} ${message}`)
   assert.deepEqual(events, [
     'Warning Unsteerable deployments/web: it is a StatefulSet',
-    'Normal DeletionCostConflict deployments/web; deletion costs of others were left alone: b',
+    'Normal DeletionCostConflict deployments/web; deletion costs that other clients set were left unchanged: b',
   ])
   put('good', { ...SPEC, shadow: true })
   await waitFor('the change', () => inForce[0]?.shadow === true)

@@ -111,7 +111,7 @@ async function setVictims(scaleDown: ScaleDown, choice: VictimChoice, leftMs: nu
     const set = await setCosts(upstream, namespace, victims, { id, workload: workloadName, to, at })
     const conflicts = [...choice.conflicts, ...set.conflicts]
     if (conflicts.length > 0) {
-      warn(scaleDown, `deletion costs of others are left alone: ${await named(scaleDown, conflicts)}`)
+      warn(scaleDown, `deletion costs that other clients set are left unchanged: ${await named(scaleDown, conflicts)}`)
     }
     const outcome = set.set.length === 0 ? 'Nothing' : 'Steered'
     report(scaleDown, outcome, '', set.set, conflicts)
@@ -163,7 +163,7 @@ async function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id
     await takeBackCosts(upstream, policy.namespace, victims, id)
     return true
   } catch (error) {
-    gw.log.warn('deletion costs are not taken back yet', { workload: scaleDown.workloadName, error })
+    gw.log.warn('deletion costs are not removed yet', { workload: scaleDown.workloadName, error })
     return false
   }
 }

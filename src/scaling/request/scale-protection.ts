@@ -231,7 +231,7 @@ async function askProtectors(
   const question = { cell, kind, workload: withoutTemplate(workload), replicas: to, sets, timeoutMs: LEDGER_TIMEOUT_MS }
   const { protectors, unknown } = await gate.reviewScaleDown(question)
   const stale = protectors.find((answer) => answer.stale)
-  const why = stale === undefined ? '' : `the pods of PodProtector ${stale.protector} have not been counted lately`
+  const why = stale === undefined ? '' : `the pods of PodProtector ${stale.protector} have not been counted recently`
   const against = protectors.filter((answer) => !answer.stale && answer.refused.most > 0)
   return { against, unknown: unknown === '' ? why : unknown }
 }

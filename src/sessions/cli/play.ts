@@ -33,7 +33,7 @@ const MOST_SPEED = 1000
 /** What ends, and how, on the exit code: a recording that is not whole proves nothing about its end. */
 const ENDS: Readonly<Record<RecordingEnd, string>> = {
   complete: '',
-  cut: 'the recording breaks off here: the gateway was killed, the session goes on, or the file was cut',
+  cut: 'the recording ends here: the gateway was killed, the session is still running, or the file was truncated',
   damaged: 'the recording is damaged from here on, or was made with another key',
 }
 
@@ -86,7 +86,7 @@ function checkForms({ text, cast, connection, sent, terminal }: PlayOptions): vo
     throw new UserError('--connection is given with --text or --cast', 'give one of them')
   }
   if (sent === true && connection === undefined) {
-    throw new UserError('--sent is given without --connection', 'say of which connection: --connection 1')
+    throw new UserError('--sent is given without --connection', 'say which connection: --connection 1')
   }
   if (terminal.columns() === undefined) return
   if (cast) throw new UserError('--cast prints control sequences as they were recorded', 'send its output to a file')

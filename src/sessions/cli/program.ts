@@ -16,14 +16,21 @@ export function addPlay(
   program
     .command('play')
     .description('play the recording of a session on this terminal')
-    .argument('<file>', 'in the --session-recording-dir of the gateway')
+    .argument('<file>', 'a recording in the --session-recording-dir of the gateway')
     .requiredOption('--key-file <file>', 'the --session-recording-key-file of the gateway')
-    .option('--speed <factor>', 'how many times as fast as it was', '1')
-    .option('--idle-limit <duration>', 'the longest pause', '2s')
-    .option('--text', 'print what was shown as text, without pauses and without control sequences', false)
-    .option('--cast', 'print it as an asciicast (version 2), unfiltered, for other players; not for a terminal', false)
-    .option('--connection <number>', 'of a port-forward: print the bytes that this connection got; not for a terminal')
-    .option('--sent', 'with --connection: the bytes that the client sent', false)
+    .option('--speed <factor>', 'playback speed: 2 is twice as fast', '1')
+    .option('--idle-limit <duration>', 'longer pauses are shortened to this', '2s')
+    .option('--text', 'print the output as plain text, without pauses or control sequences', false)
+    .option(
+      '--cast',
+      'print an asciicast (version 2), unfiltered, for other players; redirect it, do not print it to a terminal',
+      false,
+    )
+    .option(
+      '--connection <number>',
+      'port-forwards: print the bytes that the client received on this connection; redirect them, do not print them to a terminal',
+    )
+    .option('--sent', 'with --connection: print the bytes that the client sent instead', false)
     .action(async (file, options) => {
       await done((await import('./play.ts')).playCommand({ ...options, file, out, err, outBytes, terminal }))
     })

@@ -111,7 +111,7 @@ export class RecordingFile {
       this.#sealed = [pieces]
       const { bytesWritten } = await this.#handle.write(pieces, 0, pieces.length, this.#position)
       if (this.#isOver) break
-      if (bytesWritten === 0) throw new Error('the disk takes no more')
+      if (bytesWritten === 0) throw new Error('the disk accepts no more data')
       this.#position += bytesWritten
       const [first, ...later] = this.#sealed
       const rest = (first ?? pieces).subarray(bytesWritten)
@@ -145,7 +145,7 @@ export class RecordingFile {
     try {
       for (let pieces = Buffer.concat(this.#sealed); pieces.length > 0; ) {
         const written = writeSync(handle.fd, pieces, 0, pieces.length, this.#position)
-        if (written === 0) throw new Error('the disk takes no more')
+        if (written === 0) throw new Error('the disk accepts no more data')
         this.#position += written
         pieces = pieces.subarray(written)
       }

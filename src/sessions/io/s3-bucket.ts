@@ -114,7 +114,7 @@ export class S3Bucket {
       return { kind: 'failed', why: `it was sent, but when asked for it ${why}`, fix }
     }
     const isSame = reply.header(SHA256_FIELD) === sha256 && reply.header('content-length') === String(bytes)
-    return isSame ? { kind: 'stored' } : failure('it was sent, but the store has something else')
+    return isSame ? { kind: 'stored' } : failure('it was sent, but the store has a different object')
   }
 
   async #call(

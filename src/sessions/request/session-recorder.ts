@@ -143,6 +143,6 @@ export class SessionRecorder implements SessionTap {
 
 /** For the client, whose session is not to be without a recording. */
 export function notRecorded(cluster: string, why: string): Refusal {
-  const message = `sessions of cluster "${cluster}" must be recorded (spec.audit.sessions.whenFull: Block), and this one cannot be: ${why}`
+  const message = `sessions of cluster "${cluster}" must be recorded (spec.audit.sessions.whenFull: Block), and this one cannot: ${why}`
   return refuse('session-not-recorded', message)
 }

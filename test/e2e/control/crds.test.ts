@@ -275,7 +275,11 @@ const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
   [{ federation: {} }, 'spec.members', /is required when federation is set/],
   [{ ...MEMBERS, members: [{ name: 'a--b' }] }, 'spec.members[0].name', /without two hyphens in a row/],
   [{ ...MEMBERS, members: [{ name: 'm'.repeat(33) }] }, 'spec.members[0].name', /32/],
-  [{ ...MEMBERS, members: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] }, 'spec.members', /two members have one name/],
+  [
+    { ...MEMBERS, members: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] },
+    'spec.members',
+    /two members have the same name/,
+  ],
   [{ ...MEMBERS, federation: { mode: 'both' } }, 'spec.federation.mode', /supported values: "prefixed", "merged"/],
   [{ degrade: { mode: 'off' } }, 'spec.degrade.mode', /supported values: "Off", "Limited"/],
   [{ degrade: { expiresAt: 'tomorrow' } }, 'spec.degrade.expiresAt', /date-time/],

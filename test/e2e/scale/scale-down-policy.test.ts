@@ -198,7 +198,7 @@ test('kubectl scale of a ReplicaSet, by an annotation; a cost set by another cli
   const kubeconfig = await kubeconfigThrough(embedded.gateway, cluster, cluster.admin, { path: true })
   const scaled = await kubectl(['scale', 'rs/busy', '--replicas=2'], { kubeconfig })
   assert.equal(scaled.code, 0, scaled.stderr)
-  assert.match(scaled.stderr, /ScaleDownPolicy default\/busy: deletion costs of others are left alone/)
+  assert.match(scaled.stderr, /ScaleDownPolicy default\/busy: deletion costs that other clients set are left unchanged/)
   const pods = await left('busy', 2)
   assert.deepEqual(new Set(pods.map(({ metadata }) => metadata.name)), new Set([names[0], names[2]]))
   assert.equal(pods.find(({ metadata }) => metadata.name === names[2])?.metadata.annotations[COST], '50')

@@ -105,7 +105,7 @@ function forwarded(request: PlainRequest): string {
 function foreignHost(host: string): string {
   const name = host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
   if (name === '' || name.toLowerCase() === 'localhost' || isIP(name) !== 0) return ''
-  return 'ask for localhost or an address: pages of other sites may have any other name'
+  return 'use localhost or an address as the host name: pages of other sites may have any other name'
 }
 
 /** Other sites may only make a browser show a page. '' = allowed. */
@@ -116,5 +116,5 @@ function foreignPage(request: PlainRequest, { access, method }: AdminRoute): str
   const origin = request.header('origin')
   // Browsers without Sec-Fetch-Site.
   const other = origin !== '' && URL.parse(origin)?.host !== request.header('host')
-  return foreign || other ? 'pages of other sites may not ask' : ''
+  return foreign || other ? 'pages of other sites may not send requests' : ''
 }

@@ -70,7 +70,7 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
       const call = callOf(PATHS.token, remoteAddress)
       const who = await tokens.review({ ...about, ...ttl, token, audiences: [] }, call)
       if (who.kind === 'unavailable') return failed(who)
-      if (who.kind === 'rejected') return refusal(401, 'the cluster of the objects does not know this token')
+      if (who.kind === 'rejected') return refusal(401, 'the cluster that holds the objects does not accept this token')
       return who.user
     },
     async may(user, attributes, remoteAddress) {

@@ -91,7 +91,7 @@ function textOf({ type, value }: Scalar): string | undefined {
     case Scalar.QUOTE_SINGLE:
       return text
     default:
-      throw new UnreadableBody(400, 'yaml: names and versions have to be in one line here')
+      throw new UnreadableBody(400, 'yaml: names and versions must be on one line here')
   }
 }
 
@@ -110,7 +110,7 @@ function annotationCut(text: string, annotations: YAMLMap): readonly TextEdit[] 
     if (isOwnLine) return { start, end, text: '' }
     throw new UnreadableBody(
       400,
-      `yaml: annotation ${CLUSTER_ANNOTATION} has to have a line of its own here, or not to be there`,
+      `yaml: annotation ${CLUSTER_ANNOTATION} must have a line of its own here, or be absent`,
     )
   })
 }

@@ -8,16 +8,16 @@ const PORT_FORWARD_RECORDINGS = ['None', 'Output', 'InputAndOutput'] as const
 export type PortForwardRecording = (typeof PORT_FORWARD_RECORDINGS)[number]
 
 const PORT_FORWARDS_TEXT =
-  'None: port-forwards are in the audit log alone. Output: what pods send is recorded. InputAndOutput: also what clients send. Either has the secrets of the protocols inside: passwords, tokens, the rows of databases.'
+  'What is recorded of port-forwards. None: nothing; they are only in the audit log. Output: what pods send. InputAndOutput: also what clients send. Both contain the secrets of the forwarded protocols: passwords, tokens, database rows.'
 
-export const AUDIT_SCHEMA = object('What is kept of what users do, beside the audit log.', {
+export const AUDIT_SCHEMA = object('What is recorded of user activity, in addition to the audit log.', {
   sessions: object(
-    'Records exec, attach and, if asked for, port-forwards, in the directory of --session-recording-dir. If present, even empty, it is on. Default: off.',
+    'If present, even if empty, exec, attach and, if portForwards asks for it, port-forwards are recorded, in --session-recording-dir. Default: nothing is recorded.',
     {
       record: defaultsTo(
         'Output',
         oneOf(
-          'Of exec and attach. Output: what terminals and commands print, which has what is typed at a prompt, but no password. InputAndOutput: also what is typed and piped in, passwords too.',
+          'What is recorded of exec and attach. Output: what terminals and commands print, which includes what is typed at a prompt, but no passwords. InputAndOutput: also what is typed and piped in, including passwords.',
           ['Output', 'InputAndOutput'],
         ),
       ),
@@ -25,7 +25,7 @@ export const AUDIT_SCHEMA = object('What is kept of what users do, beside the au
       whenFull: defaultsTo(
         'Drop',
         oneOf(
-          'When a session cannot be recorded, or no longer: too large, the directory full, the disk slow or broken, a protocol that is not known. Drop: it goes on, and the audit log says so. Block: it waits for the disk, is refused with 403, or ends.',
+          'What happens when a session cannot be recorded, or can no longer be: it is too large, the directory is full, the disk is slow or broken, or the protocol is unknown. Drop: it continues, and the audit log says so. Block: it waits for the disk, is refused with 403, or ends.',
           ['Drop', 'Block'],
         ),
       ),

@@ -18,7 +18,7 @@ export function checkAutoDegrade(
   out: FieldErrors,
 ): void {
   if (nodes === undefined && upstream === undefined) {
-    out.required(path, 'names nothing that could begin it', 'add nodes: {} or upstream: {}, or remove it')
+    out.required(path, 'has nothing that could begin it', 'add nodes: {} or upstream: {}, or remove it')
   }
   if (nodes !== undefined) checkNodes(nodes, `${path}.nodes`, out)
   const { hold, ramp } = recovery

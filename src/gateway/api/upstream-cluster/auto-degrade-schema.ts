@@ -66,7 +66,7 @@ const upstream = object(
       ),
     ),
     minRequests: defaultsTo(50, integer('With fewer requests in the window, nothing is decided.', 1, 1_000_000)),
-    window: defaultsTo('30s', duration('Requests of this time are considered: 5s to 10m.')),
+    window: defaultsTo('30s', duration('Length of the window of requests that is evaluated: 5s to 10m.')),
     enterAfter: defaultsTo('30s', duration('How long the overload must last without a break.')),
     exitAfter: defaultsTo(
       '2m',

@@ -670,7 +670,7 @@ test("a server on the gateway's own machine is a warning, unless the gateway say
   for (const host of ['127.0.0.1', '[::1]', 'localhost', '169.254.169.254', '[fd00:ec2::254]', '[::ffff:127.0.0.1]']) {
     const [problem] = warned(`http://${host}:80`)
     assert.equal(problem?.severity, 'warning', host)
-    assert.match(problem?.message ?? '', /is not connected to unless the operator allows it$/)
+    assert.match(problem?.message ?? '', /does not connect to it unless the operator allows it$/)
     assert.match(problem?.fix ?? '', /--allow-local-servers=ADDRESS:PORT$/)
   }
   assert.deepEqual(warned('http://10.0.0.1:80'), [])

@@ -345,7 +345,7 @@ function checkServers(
     addresses.add(endpoint.address)
     const refusal = serverRefusal(endpoint.host, portOf(endpoint.address))
     if (refusal !== '') {
-      const message = `${refusal}: it is not connected to unless the operator allows it`
+      const message = `${refusal}: the gateway does not connect to it unless the operator allows it`
       const fix = `name a server on another machine, or start the gateway with ${ALLOW_LOCAL_FLAG}=ADDRESS:PORT`
       out.warning(path, message, fix)
     }

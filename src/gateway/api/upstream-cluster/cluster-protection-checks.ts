@@ -10,7 +10,7 @@ import type { CellAggregation, PodProtection } from './cluster-protection.ts'
 import type { ScaleProtection } from './scale-protection.ts'
 
 const NAME_FIX = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
-const NAMESPACE_FIX = 'write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns'
+const NAMESPACE_FIX = 'write the name of a namespace: at most 63 lower-case letters, digits and -; no patterns'
 
 export function checkPodProtection(protection: Loose<PodProtection>, path: string, out: FieldErrors): void {
   const { cell, excludedNamespaces = [], objectSelector, aggregation } = protection
@@ -40,7 +40,7 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   if (syncTime === 'Annotation' && key === '') {
     out.required(at, 'is required when syncTime is Annotation', 'name the annotation of pods that holds a time')
   } else if (key !== '' && !isLabelKey(key.toLowerCase())) {
-    out.invalid(at, `${shown(key)} is not a valid annotation key`, 'write a name, after a DNS name and / if need be')
+    out.invalid(at, `${shown(key)} is not a valid annotation key`, 'write a name, optionally after a DNS name and /')
   } else if (key !== '' && syncTime !== 'Annotation') {
     out.warning(at, 'has no effect without syncTime Annotation', 'set syncTime: Annotation, or remove it')
   }
@@ -82,7 +82,7 @@ export function checkScaleProtection(
   checkNamespaces(excludedNamespaces, `${path}.excludedNamespaces`, out)
   if (objectSelector !== undefined) checkSelector(objectSelector, `${path}.objectSelector`, out, 'workloads')
   if (protectsPods) return
-  const message = 'asks no PodProtector without spec.podProtection: answers only name the pods that go'
+  const message = 'checks no PodProtector without spec.podProtection: answers only name the pods that would be deleted'
   out.warning(path, message, 'add podProtection, in shadow mode if need be')
 }
 

@@ -10,7 +10,7 @@ export const CONTROLLER_MANAGER_SCHEMA = object(
     logarithmicScaleDown: defaultsTo(true, flag('The value of its feature gate LogarithmicScaleDown.')),
     sidecarRestarts: defaultsTo(
       true,
-      flag('It compares restarts of sidecar containers, too. Set to false if it is older than 1.31.'),
+      flag('Whether it also compares restarts of sidecar containers. Set it to false for versions before 1.31.'),
     ),
   },
 )

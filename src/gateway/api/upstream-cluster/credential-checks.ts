@@ -151,7 +151,7 @@ class SecretFields {
     const decoded = decodeBase64(inline)
     if (decoded?.trim() === REDACTED_TEXT) {
       const fix = `read the object with a role that sees keys, or use ${referenceField}`
-      this.#out.invalid(at, 'is the mark of a value that was hidden', fix)
+      this.#out.invalid(at, 'is the placeholder of a hidden value', fix)
       return { kind: 'broken', at }
     }
     if (decoded !== undefined) return { kind: 'inline', at, text: decoded }

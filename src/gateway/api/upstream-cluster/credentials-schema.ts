@@ -47,7 +47,7 @@ const clientFields = object('How the gateway connects to the servers, and its cr
     ),
   ),
   burst: defaultsTo(0, integer('Largest burst of those calls; at least qps when qps is set.', 0)),
-  qpsDivisor: defaultsTo(0, integer('Divisor of qps, for less than one call per second. 0 and 1 change nothing.', 0)),
+  qpsDivisor: defaultsTo(0, integer('Divides qps, for rates below one call per second. 0 and 1 have no effect.', 0)),
   serverName: text("Name to verify in the servers' certificates. Default: the host of the endpoint."),
 })
 

@@ -128,7 +128,7 @@ function checkReachable(
   const { hostname, port } = new URL(text)
   const refusal = serverRefusal(hostname.replace(/^\[|\]$/g, ''), Number(port) || HTTPS_PORT)
   if (refusal === '') return
-  const message = `${refusal}: it is not connected to unless the operator allows it`
+  const message = `${refusal}: the gateway does not connect to it unless the operator allows it`
   const fix = `name a provider on another machine, or start the gateway with ${ALLOW_LOCAL_FLAG}=ADDRESS:PORT`
   out.warning(path, message, fix)
 }

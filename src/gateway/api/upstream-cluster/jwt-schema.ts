@@ -24,7 +24,11 @@ const issuer = object(
     ),
     audiences: atMost(
       SIZES.audiences,
-      list('The token must be for one of them.', text('An audience.', { maxLength: SIZES.claim }), 1),
+      list(
+        'Audiences; the token must be issued for at least one of them.',
+        text('An audience.', { maxLength: SIZES.claim }),
+        1,
+      ),
     ),
     audienceMatchPolicy: oneOfOrNone('MatchAny; required with several audiences.', ['MatchAny']),
   },
@@ -48,7 +52,7 @@ const extraMapping = object(
 )
 
 const claimMappings = object(
-  'How a token names the user.',
+  'How claims of a token become the user.',
   {
     username: prefixed('The name of the user'),
     groups: prefixed('The groups of the user, a string or a list of strings'),
@@ -88,8 +92,8 @@ const jwtAuthenticator = object(
     userValidationRules: atMost(SIZES.validationRules, list('All must hold.', userValidationRule)),
     // Not a field of kube-apiserver.
     backchannelLogout: flag(
-      'Whether the provider tells the gateway of logouts (OpenID Connect Back-Channel Logout): they end what runs for the session, and its tokens. ' +
-        'Tokens must then have sub and iat, and be valid for at most 24 hours. Default false.',
+      'Whether the provider notifies the gateway of logouts (OpenID Connect Back-Channel Logout). A logout aborts the requests of the session, and its ' +
+        'tokens are refused. Tokens must then have sub and iat, and be valid for at most 24 hours. Default false.',
     ),
   },
   ['issuer', 'claimMappings'],
@@ -99,7 +103,7 @@ export const JWT_SCHEMA = atMost(
   SIZES.issuers,
   list(
     'OpenID providers whose tokens the gateway verifies itself, as kube-apiserver does with an AuthenticationConfiguration ' +
-      '(apiserver.config.k8s.io/v1). Any other token, and one that they do not vouch for, is reviewed by the cluster.',
+      '(apiserver.config.k8s.io/v1). Tokens of other issuers, and tokens that their entry does not accept, are reviewed by the cluster.',
     jwtAuthenticator,
   ),
 )

@@ -11,7 +11,7 @@ export const SCALE_PROTECTION_SCHEMA = object(
     shadow: defaultsTo(false, flag('Evaluate, count and warn, but let pass.')),
     failurePolicy: defaultsTo(
       'Ignore',
-      oneOf('What happens to a lowered number that cannot be evaluated: Fail refuses it.', ['Fail', 'Ignore']),
+      oneOf('What happens to a scale-down that cannot be evaluated: Fail refuses it.', ['Fail', 'Ignore']),
     ),
     excludedNamespaces: atMost(
       SIZES.namespaces,

@@ -42,7 +42,7 @@ import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { STRATEGIES } from './strategies.ts'
 
 // Schemas of rules: which requests a policy or an exemption applies to, and which clients an access list.
-const serviceAccount = object('A ServiceAccount; both are needed.', {
+const serviceAccount = object('A ServiceAccount; namespace and name are both required.', {
   namespace: text('Its namespace.'),
   name: text('Its name.'),
 })
@@ -141,7 +141,7 @@ const server = object(
     disabled: defaultsTo(false, flag('The server takes no new requests; running ones finish.')),
     weight: defaultsTo(
       100,
-      integer('Share of the requests relative to the other servers; with `resolve` of each address.', 0, 1000),
+      integer('Share of the requests, relative to the other servers. With `resolve`, each address has it.', 0, 1000),
     ),
     resolve: defaultsTo(
       false,
@@ -185,7 +185,7 @@ const healthCheck = object('How servers are probed.', {
 })
 
 const accessControl = object('Which users may use the cluster at all.', {
-  allow: list('If not empty, all users that it does not match are refused.', ACCESS_RULE_SCHEMA),
+  allow: list('If it is not empty, users that it does not match are refused.', ACCESS_RULE_SCHEMA),
   deny: list('Checked first.', ACCESS_RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but admit.')),
 })
@@ -250,7 +250,7 @@ const degrade = object('The degrade switch, for incidents.', {
 const revocation = object(
   'A user or credential that is refused. Exactly one of user, certificateFingerprint and tokenHash.',
   {
-    user: text('A user name, for any way of authentication.', { minLength: 1, maxLength: SIZES.userName }),
+    user: text('A user name, however the user authenticates.', { minLength: 1, maxLength: SIZES.userName }),
     certificateFingerprint: sha256('the client certificate (DER), or of the part of it that is signed'),
     tokenHash: sha256('the bearer token, or of header.payload of a JWT'),
     reason: text('Reason, for people.', { maxLength: 1024 }),

@@ -27,5 +27,5 @@ export function grantedUser(user: UserInfo, grants: readonly Pick<AccessGrantInF
 
 /** To a client whose request was still being decided when the grant ended. */
 export function grantEndedMessage(name: string): string {
-  return `the access grant ${JSON.stringify(name)} has ended; ask for another one: portcullis access request`
+  return `the access grant ${JSON.stringify(name)} has ended; request another one: portcullis access request`
 }

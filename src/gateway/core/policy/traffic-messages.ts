@@ -113,7 +113,7 @@ export function tooManyFailuresMessage(source: string, seconds: number, served: 
 /** @param maxBytes name, value and 32 per field; Infinity = unknown */
 export function headersTooLargeMessage(cluster: string, maxBytes: number): string {
   const limit = Number.isFinite(maxBytes) ? ` ${maxBytes} bytes` : ''
-  return `the header fields of this request, and those that the gateway adds, are larger than the${limit} that cluster "${cluster}" takes`
+  return `the header fields of this request, and those that the gateway adds, are larger than the${limit} that cluster "${cluster}" accepts`
 }
 
 export function upgradeUnsupportedMessage(): string {

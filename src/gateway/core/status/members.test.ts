@@ -126,7 +126,7 @@ test('a member that is lost is answered as it was last known', () => {
   const lost = fact({ clusters: [EAST, WEST], cached: { east: SERVING, 'west-1': stale } })
   const { status, reason, message } = membersVerdict(lost)
   assert.deepEqual([status, reason], ['False', 'Stale'])
-  assert.match(message, /^west: cannot be followed; pods are answered as they were last known$/)
+  assert.match(message, /^west: cannot be followed; pods are served as they were last known$/)
   assert.ok(answersReads(lost))
 })
 

@@ -20,7 +20,7 @@ export const MEMBER_STATES = [
   'NotCached',
   /** Its read cache has not read it, or gave it up. */
   'NotRead',
-  /** It cannot be followed: its objects are answered as they were last known. */
+  /** It cannot be followed: its objects are served as they were last known. */
   'Stale',
   'Ready',
 ] as const
@@ -122,7 +122,7 @@ function memberFact(
   }
   if (notServing.length === 0) return fact('Ready', '')
   const lost = notServing.map(({ resource }) => resource).join(', ')
-  return fact('Stale', `cannot be followed; ${lost} are answered as they were last known`)
+  return fact('Stale', `cannot be followed; ${lost} are served as they were last known`)
 }
 
 const NOT_READ_YET: Pick<CachedResourceInForce, 'state' | 'message'> = { state: 'Loading', message: '' }

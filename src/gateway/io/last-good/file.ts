@@ -121,7 +121,7 @@ async function writeWhole(handle: Writable, pieces: readonly Buffer[]): Promise<
   let rest = Buffer.concat(pieces).subarray(bytesWritten)
   while (rest.length > 0) {
     const written = await handle.write(rest)
-    if (written.bytesWritten === 0) throw new Error('the disk takes no more')
+    if (written.bytesWritten === 0) throw new Error('the disk accepts no more data')
     rest = rest.subarray(written.bytesWritten)
   }
   return length

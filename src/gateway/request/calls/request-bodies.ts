@@ -85,7 +85,7 @@ export async function readBody(
     case 'too-large':
       return exchange.refuseBody(tooLarge())
     case 'too-late':
-      return exchange.refuseBody(refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`))
+      return exchange.refuseBody(refuse('body-timeout', `the body did not arrive within ${BODY_TIMEOUT_MS / 1000} s`))
     case 'complete':
       return exchange.setRead(whole.take())
     case 'overfull':

@@ -81,7 +81,11 @@ export const NOT_AN_ANSWER = 'it is neither an object nor a Status in JSON'
 /** @param code of the answer of a member @param why in words */
 export function refuseUnreadAnswer(member: string, code: number, why: string): Refusal {
   const done = code < 300 ? '; the request has been carried out' : ''
-  return refuse('member-answer', `cluster "${member}" answered ${code}, and that cannot be shown: ${why}${done}`, {
-    rule: member,
-  })
+  return refuse(
+    'member-answer',
+    `cluster "${member}" answered with ${code}, and its answer cannot be shown: ${why}${done}`,
+    {
+      rule: member,
+    },
+  )
 }

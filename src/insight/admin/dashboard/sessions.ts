@@ -62,7 +62,7 @@ export function loginSessions(deps: SessionDeps): BrowserLogins {
     const asked = token === undefined ? request : { ...request, authorization: `Bearer ${token}` }
     // SameSite keeps other sites from sending the cookie, but not a page on another port of this host.
     if (token !== undefined && isForeign(request)) {
-      return { refused: { code: 403, contentType: PLAIN_TEXT, body: 'this comes from another origin\n' } }
+      return { refused: { code: 403, contentType: PLAIN_TEXT, body: 'the request comes from another origin\n' } }
     }
     const admitted = await deps.access(asked, route)
     if ('refused' in admitted && admitted.refused.code === 401 && token !== undefined) sessions.end(request)
@@ -70,7 +70,8 @@ export function loginSessions(deps: SessionDeps): BrowserLogins {
     return admitted
   }
   const login = async (request: PlainRequest): Promise<PlainResponse> => {
-    if (isForeign(request)) return { code: 403, contentType: PLAIN_TEXT, body: 'this comes from another origin\n' }
+    if (isForeign(request))
+      return { code: 403, contentType: PLAIN_TEXT, body: 'the request comes from another origin\n' }
     const wait = await deps.attempts.begin(request.remoteAddress)
     if (wait > 0) return await tooMany(deps.files, wait)
     let failed = false
@@ -102,7 +103,8 @@ export function loginSessions(deps: SessionDeps): BrowserLogins {
     return { answer: { code: 303, contentType: PLAIN_TEXT, body: '', headers }, code: 303 }
   }
   const logout = (request: PlainRequest): PlainResponse => {
-    if (isForeign(request)) return { code: 403, contentType: PLAIN_TEXT, body: 'this comes from another origin\n' }
+    if (isForeign(request))
+      return { code: 403, contentType: PLAIN_TEXT, body: 'the request comes from another origin\n' }
     sessions.end(request)
     return {
       code: 303,

@@ -60,7 +60,7 @@ async function* peerLines(url: URL, replicas: TapReplicas, signal: AbortSignal):
   try {
     for (;;) {
       // Only while waiting for a line: a slow reader is not the replica's fault.
-      const next = await within(SILENT_MS, 'it has said nothing for too long', lines.next())
+      const next = await within(SILENT_MS, 'it has been silent for too long', lines.next())
       if (next.done) return
       yield next.value
     }

@@ -11,13 +11,13 @@ interface TapContext extends CommandContext {
 export function addTap(program: Command, { out, err, now, done, terminal = NO_TERMINAL }: TapContext): void {
   forAdmin(program.command('tap'))
     .description(
-      'show requests as they happen, from all threads and replicas; names may end with *, -NAME is all but NAME',
+      'show requests as they happen, from all threads and replicas; in filters, NAME* is a prefix, and -NAME excludes',
     )
     .argument('[cluster...]', 'metadata.name of UpstreamClusters; default: all')
-    .option('-l, --selector <selector>', 'UpstreamClusters with these labels when it begins: region=eu')
+    .option('-l, --selector <selector>', 'only UpstreamClusters that have these labels when the tap begins: region=eu')
     .option(
       '--user <user>',
-      'requests of the user, or of a user that impersonates it; this and the other filters may be repeated',
+      'requests of the user, or of a user that impersonates it; like the other filters, it may be repeated',
       collect,
       [],
     )

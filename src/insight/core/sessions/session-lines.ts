@@ -9,7 +9,7 @@ const HEAD = ['LAST SEEN', 'SINCE', 'EXPIRES', 'OPEN', 'CLUSTER', 'LOGIN', 'USER
 
 /** @param nowMs milliseconds since the epoch */
 export function sessionLines({ sessions, more, missing = [] }: SessionAnswer, nowMs: number): string[] {
-  const lines = missing.map((one) => `no answer from ${printable(one)}: what it has seen is missing`)
+  const lines = missing.map((one) => `no answer from ${printable(one)}: the users that it has seen are missing`)
   if (sessions.length === 0) return [...lines, 'no sessions']
   const rows = sessions.map(({ lastMs, sinceMs, expiresMs, open, cluster, by, user }) => [
     ago(nowMs - lastMs),

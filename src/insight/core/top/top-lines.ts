@@ -29,7 +29,7 @@ export function topLines(report: TopAnswer, columns?: number): string[] {
     )
   } else lines.push(...table([headOf(report), ...cells], columns))
   if (rows.some(({ error }) => Object.values(error).some((more) => more > 0))) {
-    lines.push('', '(+N): what was forgotten for want of memory may be up to N more')
+    lines.push('', '(+N): the number may be up to N higher, because entries were evicted for lack of memory')
   }
   return columns === undefined ? lines : lines.map((line) => fitWidth(line, columns))
 }

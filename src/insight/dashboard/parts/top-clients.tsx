@@ -81,7 +81,7 @@ export function TopClients({ cluster }: { readonly cluster: string }): VNode | n
         </div>
       </div>
       {data.rows.length === 0 ? <Nothing>No requests.</Nothing> : <Rows top={data} sort={sort} />}
-      <Command does="More of it, on the command line" line={line} />
+      <Command does="More on the command line" line={line} />
     </section>
   )
 }

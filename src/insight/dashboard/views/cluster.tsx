@@ -110,7 +110,7 @@ function Switch({ page }: { readonly page: ClusterPage }): VNode {
           </>
         ) : (
           <>
-            <Command does="Climb back to Off by steps" line={shellLine('portcullis', 'degrade', name, '--recover')} />
+            <Command does="Return to Off step by step" line={shellLine('portcullis', 'degrade', name, '--recover')} />
             <Command does="Switch it off at once" line={shellLine('portcullis', 'degrade', name, '--mode', 'Off')} />
           </>
         )}
@@ -356,7 +356,7 @@ function Protection({ page }: { readonly page: ClusterPage }): VNode | null {
           .map(({ namespace, stuck: [pod = ''] }) => (
             <Command
               key={pod}
-              does="Why a pod cannot go"
+              does="Why a pod cannot be deleted"
               line={shellLine('portcullis', 'protect', 'why', pod, '-n', namespace, '--cluster', tile.name)}
             />
           ))}

@@ -55,7 +55,7 @@ function checkKey(key: string, path: string, out: FieldErrors): void {
   out.invalid(
     path,
     `${shown(key)} is not a valid label key`,
-    'write a name of at most 63 characters, after a DNS name and / if need be',
+    'write a name of at most 63 characters, optionally after a DNS name and /',
   )
 }
 

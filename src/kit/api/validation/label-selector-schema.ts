@@ -21,8 +21,8 @@ export function labelSelector(description: string) {
     ['key', 'operator'],
   )
   const selector = object(description, {
-    matchLabels: map('Labels with the value that each has to have. All have to match.', text('The value.')),
-    matchExpressions: atomic(list('Requirements of labels. All have to match.', requirement)),
+    matchLabels: map('Labels and the value that each must have. All must match.', text('The value.')),
+    matchExpressions: atomic(list('Requirements for labels. All must match.', requirement)),
   })
   return atomic(selector)
 }

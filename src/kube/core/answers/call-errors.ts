@@ -45,7 +45,7 @@ export class HeadTooLargeError extends KubeCallError {
   readonly maxBytes: number
 
   constructor(maxBytes: number) {
-    super(`the header fields are larger than the ${maxBytes} bytes that the server takes`, true)
+    super(`the header fields are larger than the ${maxBytes} bytes that the server accepts`, true)
     this.maxBytes = maxBytes
   }
 }

@@ -91,8 +91,8 @@ function createUpstreamNews(log: Gateway['log']): UpstreamNews {
         seconds: forMs / 1000,
       }),
     relisting: (cluster, active) => {
-      if (active) log.warn('connections broke: lists and watches are let in at the pace of the answers', { cluster })
-      else log.info('lists and watches are let in as they come again', { cluster })
+      if (active) log.warn('connections broke: lists and watches are admitted at the pace of the answers', { cluster })
+      else log.info('lists and watches are admitted as they arrive again', { cluster })
     },
   }
 }

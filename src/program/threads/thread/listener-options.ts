@@ -54,7 +54,8 @@ export function listenerOptions(
     onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
     onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),
     onHandshakeError: () => metrics.add(HANDSHAKE_ERRORS, 1),
-    onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
+    onAbuse: (address, kind) =>
+      abuse.warn('HTTP/2 connection ended: its client exceeded a protocol limit', { address, kind }),
     onRefused(address) {
       metrics.add(CLIENTS_REFUSED, 1)
       refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })

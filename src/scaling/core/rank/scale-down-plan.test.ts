@@ -209,7 +209,7 @@ describe('plans', () => {
   test('a ReplicaSet that a Deployment owns is set back by it', () => {
     const set = replicaSet('web-v3', 2)
     const { notes } = plan('ReplicaSet', set, { replicaSets: [set], pods: [pod('a', 'web-v3', 'n1')] })
-    assert.match(notes[0] ?? '', /belongs to web, whose controller sets its replicas back/)
+    assert.match(notes[0] ?? '', /belongs to web, whose controller resets its replicas/)
   })
 
   test('a ReplicationController: its own pods and orphans that it adopts; nothing is related, so nodes do not count', () => {

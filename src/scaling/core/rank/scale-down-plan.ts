@@ -129,7 +129,7 @@ function ownerNotes(workload: JsonObject): readonly string[] {
   const owner = owners.find((one) => one['controller'] === true)
   if (owner === undefined) return []
   return [
-    `${nameOf(workload)} belongs to ${textOf(owner['name'])}, whose controller sets its replicas back: scale that one`,
+    `${nameOf(workload)} belongs to ${textOf(owner['name'])}, whose controller resets its replicas: scale that one`,
   ]
 }
 

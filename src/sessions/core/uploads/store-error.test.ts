@@ -7,7 +7,7 @@ test('what a store says, and what can be done', () => {
     `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`
   assert.deepEqual(storeError(404, body('NoSuchBucket', 'The specified bucket does not exist')), {
     why: 'the store answers 404, NoSuchBucket: The specified bucket does not exist',
-    fix: 'make the bucket, or name another with --session-recording-s3-bucket',
+    fix: 'create the bucket, or name another with --session-recording-s3-bucket',
   })
   assert.match(storeError(403, body('RequestTimeTooSkewed', 'x')).fix, /set the clock/)
   assert.match(storeError(307, '').fix, /redirects are not followed/)

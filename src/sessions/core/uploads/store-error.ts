@@ -21,7 +21,7 @@ const FIXES: Readonly<Record<string, string>> = {
   AuthorizationHeaderMalformed: PLACE,
   PermanentRedirect: PLACE,
   TemporaryRedirect: PLACE,
-  NoSuchBucket: 'make the bucket, or name another with --session-recording-s3-bucket',
+  NoSuchBucket: 'create the bucket, or name another with --session-recording-s3-bucket',
   RequestTimeTooSkewed: 'set the clock of this machine, or of the store',
 }
 

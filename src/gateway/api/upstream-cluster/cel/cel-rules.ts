@@ -201,7 +201,7 @@ export const CONFIG_MAP_NAME_RULES: readonly CelRule[] = [
 export const NAMESPACE_RULES: readonly CelRule[] = [
   rule(
     "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-    'is not a valid namespace; write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns',
+    'is not a valid namespace; write the name of a namespace: at most 63 lower-case letters, digits and -; no patterns',
   ),
 ]
 
@@ -213,10 +213,7 @@ export const MEMBER_NAME_RULES: readonly CelRule[] = [
 ]
 
 export const MEMBERS_RULES: readonly CelRule[] = [
-  rule(
-    'self.all(m, self.exists_one(n, n.name == m.name))',
-    'two members have one name; give one of the two another name',
-  ),
+  rule('self.all(m, self.exists_one(n, n.name == m.name))', 'two members have the same name; rename one of them'),
 ]
 
 export const AGGREGATION_RULES: readonly CelRule[] = [
@@ -230,7 +227,7 @@ export const AGGREGATION_RULES: readonly CelRule[] = [
 export const AUTO_DEGRADE_RULES: readonly CelRule[] = [
   rule(
     'has(self.nodes) || has(self.upstream)',
-    'names nothing that could begin it; add nodes: {} or upstream: {}, or remove it',
+    'has nothing that could begin it; add nodes: {} or upstream: {}, or remove it',
   ),
 ]
 

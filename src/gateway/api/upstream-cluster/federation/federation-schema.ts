@@ -8,20 +8,20 @@ export const MEMBERS_SCHEMA = checked(
   atMost(
     SIZES.members,
     list(
-      'Other UpstreamClusters that are read as one: GET, LIST and WATCH of the resources in `federation` are answered from their read caches. In place of ' +
-        'servers. The order counts: resourceVersions hold a version for each. Append new ones.',
+      'Other UpstreamClusters that are read as one, used instead of servers: GET, LIST and WATCH of the resources in `federation` are answered from their ' +
+        'read caches. The order matters, because a resourceVersion holds a version for each member: append new ones.',
       object(
         'A cluster that is read as a part of this one.',
         {
           name: checked(
             text(
-              'What it is called in names and annotations: a DNS label of up to 32 characters, without two hyphens in a row.',
+              'Its name in object names and annotations: a DNS label of up to 32 characters, without two hyphens in a row.',
               { maxLength: MAX_MEMBER_NAME },
             ),
             MEMBER_NAME_RULES,
           ),
           cluster: text(
-            'The UpstreamCluster. It needs servers, and spec.cache of these resources. Default: its name.',
+            'Name of the UpstreamCluster, which must have servers, and these resources in its spec.cache. Default: the name of the member.',
             {
               maxLength: SIZES.objectName,
             },
@@ -29,8 +29,8 @@ export const MEMBERS_SCHEMA = checked(
           trustUsers: defaultsTo(
             false,
             flag(
-              'Whether users and groups of this cluster are the same people there. Without, no request reaches it. Service accounts, nodes and other names ' +
-                'with system: never count there.',
+              'Whether the member trusts the users and groups of this cluster: the same names are the same people. If false, no request reaches it. ' +
+                'ServiceAccounts, nodes and other users whose names begin with system: are never trusted.',
             ),
           ),
         },
@@ -45,15 +45,15 @@ export const FEDERATION_SCHEMA = object('How the members of spec.members are rea
   mode: defaultsTo(
     'prefixed',
     oneOf(
-      'prefixed: objects are in namespace MEMBER--NAMESPACE, and those in none are called MEMBER--NAME. merged: names stay as they are, and two objects may ' +
-        'have one name.',
+      'prefixed: objects are in namespace MEMBER--NAMESPACE, and cluster-scoped ones are called MEMBER--NAME. merged: names are unchanged, so two objects ' +
+        'may have the same name.',
       ['prefixed', 'merged'],
     ),
   ),
   resources: atMost(
     SIZES.cachedResources,
     list(
-      'Resources that are answered. Every member has them in its spec.cache. Default: none.',
+      'Resources that can be read. Every member must have them in its spec.cache. Default: none.',
       object(
         'One resource.',
         {
@@ -63,7 +63,7 @@ export const FEDERATION_SCHEMA = object('How the members of spec.members are rea
           uniqueNames: defaultsTo(
             false,
             flag(
-              'With mode merged: no two members have an object of one name, so that it may be watched. This is taken at its word.',
+              'With mode merged: asserts that no two members have an object of the same name, which watches require. The gateway does not verify it.',
             ),
           ),
         },
@@ -74,15 +74,15 @@ export const FEDERATION_SCHEMA = object('How the members of spec.members are rea
   partial: defaultsTo(
     'Refuse',
     oneOf(
-      'What is answered while a member has not been read yet. Refuse: 503. Omit: the objects of the others, with a Warning. Members that are lost later ' +
-        'are answered as they were last known.',
+      'The answer while a member has not been read yet. Refuse: 503. Omit: the objects of the other members, with a Warning. If a member is lost later, its ' +
+        'last known objects are served.',
       ['Refuse', 'Omit'],
     ),
   ),
   denied: defaultsTo(
     'Refuse',
     oneOf(
-      'What is answered if the user may not read in a member. Refuse: 403. Omit: the objects of the others, with a Warning.',
+      'The answer if the user may not read in a member. Refuse: 403. Omit: the objects of the other members, with a Warning.',
       ['Refuse', 'Omit'],
     ),
   ),

@@ -57,7 +57,7 @@ function checkNamespaces({ namespaces = [] }: Loose<CachedResource>, at: string,
       out.invalid(
         place,
         `${shown(namespace)} is not a valid namespace`,
-        'write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns',
+        'write the name of a namespace: at most 63 lower-case letters, digits and -; no patterns',
       )
     else if (named.has(namespace)) out.duplicate(place, 'is named twice', 'remove one of the two')
     named.add(namespace)

@@ -26,7 +26,7 @@ export const READ_CACHE_SCHEMA = atMost(
         namespaces: atMost(
           SIZES.cachedNamespaces,
           list(
-            'Only these namespaces are cached, each with its own watch; requests beyond one of them are forwarded. Empty: all namespaces, with one watch.',
+            'Only these namespaces are cached, each with its own watch; requests that span namespaces are forwarded. Empty: all namespaces, with one watch.',
             checked(text('A namespace.', { maxLength: SIZES.namespace }), NAMESPACE_RULES),
           ),
         ),
