@@ -54,7 +54,7 @@ export async function selectPage(of: PageOf): Promise<SelectedPage | Refusal> {
     const wanted = { at, after, limit, unproved, upTo }
     const selected = await selectObjects(exchange, collection, members, selects, wanted)
     if (selected === 'memory') return outOfMemory()
-    if (selected === 'gone') return refuse('member-unavailable', 'a member was read again meanwhile')
+    if (selected === 'gone') return refuse('member-unavailable', 'a member was read again in the meantime')
     if (selected === 'expired') {
       if (isExact || !proofs.isUsed) return refuseExpired()
       continue
@@ -68,7 +68,7 @@ export async function selectPage(of: PageOf): Promise<SelectedPage | Refusal> {
     exchange.giveMemory(memoryFor(selected.objects.length))
     await proofs.moment(members, part)
   }
-  return refuse('member-unavailable', 'a member was read again meanwhile')
+  return refuse('member-unavailable', 'a member was read again in the meantime')
 }
 
 /** @returns Warnings */
