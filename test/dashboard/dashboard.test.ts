@@ -227,7 +227,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await tiles.first().waitFor()
     assert.equal(await tiles.count(), 60)
     // Until the servers of all have been probed, more do.
-    const verdict = page.locator('#verdict', { hasText: /1[12] of 1,000 clusters hurt/ })
+    const verdict = page.locator('#verdict', { hasText: /1[12] of 1,000 clusters unhealthy/ })
     await verdict.waitFor({ timeout: 60_000 })
     await page.keyboard.press('/')
     await page.keyboard.type('stage-0009')
@@ -239,7 +239,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await page.getByLabel('Which clusters').selectOption('all')
     await page.getByLabel('Group clusters by label').selectOption('env')
     // Until the next answer the tiles that are there are grouped.
-    const hasText = /^env=build 249 clusters, \d+ hurting, \d+ switched$/
+    const hasText = /^env=build 249 clusters, \d+ unhealthy, \d+ switched$/
     await page.locator('.tiles .group', { hasText }).waitFor()
     await page.getByLabel('Group clusters by label').selectOption('')
     await page.getByRole('button', { name: 'Next' }).click()
@@ -273,11 +273,11 @@ describe('in a browser', { concurrency: 4 }, () => {
     const { page, complaints, close } = await openPage(browser, { width: 1440 })
     await opened(page, `#/clusters/${BUSY}`)
     await page.getByRole('region', { name: 'Top talkers' }).getByText('alice').first().waitFor()
-    await page.getByLabel('Who', { exact: true }).selectOption('userAgent')
+    await page.getByLabel('Grouped by', { exact: true }).selectOption('userAgent')
     await page.getByRole('rowheader', { name: MARKUP }).waitFor()
     await opened(page, '#/tap')
     await page.getByLabel('Verb').fill('list')
-    await page.getByLabel('only refused ones').check()
+    await page.getByLabel('only refused requests').check()
     await page.getByRole('button', { name: 'Start' }).click()
     await page.getByText('policy-denied dispatchPolicies[0]').first().waitFor()
     assert.match(await page.locator('#main tbody tr').first().innerText(), /alice.*secrets.*403/s)

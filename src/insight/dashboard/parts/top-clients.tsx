@@ -64,14 +64,14 @@ export function TopClients({ cluster }: { readonly cluster: string }): VNode | n
           Top talkers <small>last 5 minutes</small>
         </h2>
         <div class="chooser">
-          <select aria-label="Who" value={by} onChange={(event) => setBy(event.currentTarget.value)}>
+          <select aria-label="Grouped by" value={by} onChange={(event) => setBy(event.currentTarget.value)}>
             {BY.map(([value, word]) => (
               <option key={value} value={value}>
                 {word}
               </option>
             ))}
           </select>
-          <select aria-label="By what" value={sort} onChange={(event) => setSort(event.currentTarget.value)}>
+          <select aria-label="Sorted by" value={sort} onChange={(event) => setSort(event.currentTarget.value)}>
             {SORTS.map(([value, word]) => (
               <option key={value} value={value}>
                 by {word}

@@ -72,7 +72,7 @@ function Page({ page }: { readonly page: ClusterPage }): VNode {
           <Limits page={page} />
           <ReadCache page={page} />
         </div>
-        <aside aria-label="What happens">
+        <aside aria-label="Activity">
           <Pane id="changes" title="Changes and Events" note="last 30 minutes">
             <Changes changes={page.changes} withCluster={false} />
           </Pane>
@@ -334,7 +334,7 @@ function Protection({ page }: { readonly page: ClusterPage }): VNode | null {
       ) : (
         <Table
           label="PodProtectors"
-          head={['PodProtector', '#available', '#minimum', '#pending', '#may go', 'Cannot go']}
+          head={['PodProtector', '#available', '#minimum', '#pending', '#may go', 'Must stay']}
         >
           {protectors.map((one) => (
             <Protector key={`${one.namespace}/${one.name}`} row={one} />
@@ -346,7 +346,7 @@ function Protection({ page }: { readonly page: ClusterPage }): VNode | null {
         {protectors.slice(0, 1).map(({ namespace, name }) => (
           <Command
             key={name}
-            does="The numbers of a protector, cell by cell"
+            does="The numbers of a PodProtector, cell by cell"
             line={shellLine('portcullis', 'protect', 'status', name, '-n', namespace)}
           />
         ))}
@@ -361,7 +361,7 @@ function Protection({ page }: { readonly page: ClusterPage }): VNode | null {
             />
           ))}
         <Command
-          does={shadow ? 'Refuse again' : 'Refuse nothing, only count'}
+          does={shadow ? 'Refuse again' : 'Only count, refuse nothing'}
           line={shellLine('portcullis', 'protect', 'dry-run', shadow ? 'off' : 'on', tile.name)}
         />
       </div>
@@ -409,7 +409,7 @@ function Rest({ page }: { readonly page: ClusterPage }): VNode {
           <li key={certificate}>
             <span class="what">{certificate}</span>
             <span title={instant(endsAt)}>
-              {endsAt <= now ? <State tone="bad">has ended</State> : `ends in ${roundedDuration(endsAt - now)}`}
+              {endsAt <= now ? <State tone="bad">expired</State> : `expires in ${roundedDuration(endsAt - now)}`}
             </span>
           </li>
         ))}

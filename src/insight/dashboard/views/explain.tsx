@@ -25,7 +25,7 @@ const FIELDS = [
   ['host', 'Host or cluster', 'prod', 'The host name that the client requests'],
   ['target', 'Path', '/api/v1/namespaces/default/pods', 'With the query, as in the request line'],
   ['user', 'User', 'alice', 'Empty: anonymous'],
-  ['groups', 'Groups', 'dev, ops', 'Separated by commas; empty: those that Kubernetes gives the user'],
+  ['groups', 'Groups', 'dev, ops', 'Separated by commas; empty: the groups that Kubernetes gives the user'],
   ['userAgent', 'User-Agent', 'kubectl/v1.34', ''],
   ['remoteAddress', 'Client address', '10.1.2.3', ''],
 ] as const
@@ -135,7 +135,7 @@ function Answer({ answer }: { readonly answer: Explanation }): VNode {
         )}
       </p>
       {message === '' ? <Nothing>{''}</Nothing> : <p>{message}</p>}
-      <Table label="What was found" head={['Field', 'Value']}>
+      <Table label="Details" head={['Field', 'Value']}>
         {rows.map(([name, value]) => (
           <tr key={name}>
             <th scope="row">{name}</th>

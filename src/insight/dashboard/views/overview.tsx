@@ -43,7 +43,7 @@ export function OverviewView(): VNode {
           <Jump overview={data} />
           <div class="columns">
             <Clusters overview={data} choice={choice} choose={choose} />
-            <aside aria-label="What happens">
+            <aside aria-label="Activity">
               <Switches overview={data} />
               <Pane id="changes" title="Changed" note="last 30 minutes">
                 <Changes changes={data.changes} withCluster={true} />
@@ -82,10 +82,10 @@ function Summary({ overview }: { readonly overview: Overview }): VNode {
       <div class="verdict">
         <h2 id="verdict">
           {totals.hurting === 0 ? (
-            <State tone="good">{totals.clusters === 0 ? 'No clusters' : 'All clusters are well'}</State>
+            <State tone="good">{totals.clusters === 0 ? 'No clusters' : 'All clusters are healthy'}</State>
           ) : (
             <State tone="bad">
-              {whole(totals.hurting)} of {plural(totals.clusters, 'cluster')} {totals.hurting === 1 ? 'hurts' : 'hurt'}
+              {whole(totals.hurting)} of {plural(totals.clusters, 'cluster')} unhealthy
             </State>
           )}
         </h2>
@@ -201,7 +201,7 @@ function GroupHead({ overview, choice, value }: GroupProps): VNode {
       <b>{value === '' ? `without ${choice.group}` : `${choice.group}=${value}`}</b>{' '}
       {group !== undefined && (
         <span class="meta">
-          {plural(group.clusters, 'cluster')}, {whole(group.hurting)} hurting, {whole(group.switched)} switched
+          {plural(group.clusters, 'cluster')}, {whole(group.hurting)} unhealthy, {whole(group.switched)} switched
         </span>
       )}
     </li>
@@ -242,7 +242,7 @@ function Chooser({ labelKeys, choice, choose }: ChooserProps): VNode {
         onChange={(event) => choose({ show: event.currentTarget.value as Choice['show'] })}
       >
         <option value="all">all</option>
-        <option value="hurting">hurting</option>
+        <option value="hurting">unhealthy</option>
         <option value="switched">switched</option>
       </select>
       <select
@@ -363,7 +363,7 @@ function Certificates({ overview }: { readonly overview: Overview }): VNode {
               </span>
               <span title={instant(endsAt)}>
                 {endsAt <= now ? (
-                  <State tone="bad">has ended</State>
+                  <State tone="bad">expired</State>
                 ) : (
                   <State tone="warn">in {roundedDuration(endsAt - now)}</State>
                 )}

@@ -56,8 +56,8 @@ export function TapView(): VNode {
     <>
       <h1>Tap</h1>
       <p class="lead">
-        Requests as they end, without bodies and credentials. Who looks is written to the audit log. All of them with
-        every field empty.
+        Requests as they end, without bodies and credentials. If every field is empty, all requests are shown. The audit
+        log records each tap and its user.
       </p>
       <form class="form narrow" onSubmit={start}>
         {FIELDS.map(([name, label, example]) => (
@@ -67,7 +67,7 @@ export function TapView(): VNode {
           </label>
         ))}
         <label class="check">
-          <input type="checkbox" name="refused" /> <span>only refused ones</span>
+          <input type="checkbox" name="refused" /> <span>only refused requests</span>
         </label>
         <div class="buttons">
           <button type="submit">{runs ? 'Start again' : 'Start'}</button>
