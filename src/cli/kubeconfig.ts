@@ -107,7 +107,7 @@ async function reachableTargets(options: KubeconfigOptions): Promise<readonly Ta
         }),
     },
   )
-  const missing = isIncomplete ? '; those that verify logins themselves are not among them' : ''
+  const missing = isIncomplete ? '; clusters that verify logins themselves are not included' : ''
   err(
     `note: you may not read UpstreamClusters, so these are the clusters that accept your login, as ${base} says${missing}\n`,
   )

@@ -126,7 +126,7 @@ test('one command takes the whole back: the plan says what was revoked why, and 
   assert.deepEqual(await run(objects, undo), [
     0,
     [
-      'plan: take back the revocation of user "mallory": 4 UpstreamClusters (all there are), 3 to change',
+      'plan: lift the revocation of user "mallory": 4 UpstreamClusters (all there are), 3 to change',
       '  FROM             TO        CLUSTERS  NAMES',
       '  revoked (INC-0)  accepted  1         a',
       '  revoked (INC-1)  accepted  2         b, c',

@@ -46,7 +46,7 @@ interface PlannedRevocation extends PlannedChange {
   readonly object: JsonObject
 }
 
-const AGAIN = 'the same command again goes on with the rest (--except NAME leaves one out)'
+const AGAIN = 'repeat the command to continue with the rest (--except NAME leaves one out)'
 
 /** Resolves with the exit code: 1 after an error, or if one of the clusters doesn't have it in force. */
 export function revokeMany(options: RevokeManyOptions): Promise<number> {
@@ -109,7 +109,7 @@ function revoking(named: NamedSubjects, text: string, revokedAt: string): Change
       state: 'revoked',
       fault: hasRevoked(object, named) ? '' : 'another client has removed the entry since',
     }),
-    afterFailure: `${AGAIN}; --undo for the same clusters takes back what was changed`,
+    afterFailure: `${AGAIN}; --undo for the same clusters reverts the changes`,
   }
 }
 
@@ -120,7 +120,7 @@ function takingBack(named: NamedSubjects, text: string): Change {
     return left.length === 0 ? '' : revokedText(left)
   }
   return {
-    title: `take back the revocation of ${text}${reason === '' ? '' : ` for ${printable(reason)}`}`,
+    title: `lift the revocation of ${text}${reason === '' ? '' : ` for ${printable(reason)}`}`,
     plan: (object) => {
       const taken = takenBackFrom(object, named)
       if (taken.length > 0) return { from: revokedText(taken), to: 'accepted' }

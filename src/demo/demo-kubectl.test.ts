@@ -55,7 +55,7 @@ test('without a kubectl the guide says how to get one, and begins with what work
   const [, before = '', after = ''] = /^(.*?)\n {2}(kubectl .*)$/s.exec(guide) ?? []
   assert.match(
     before,
-    /There is no kubectl on this machine: https:\/\/kubernetes\.io\/\S+ has it, or `npm test` builds one/,
+    /There is no kubectl on this machine\. Get it from https:\/\/kubernetes\.io\/\S+, or run `npm test`, which builds one/,
   )
   assert.match(before, /alice\(\) \{ curl/)
   assert.match(before, /bin\/portcullis degrade prod --mode Freeze/)

@@ -14,21 +14,21 @@ export interface ProtectedService {
 export function protectionGuide(service: ProtectedService, backends: readonly DemoBackend[], admin: string): string {
   const { minAvailable, minReadySeconds, available } = service
   const spareNode = backends.find(({ name }) => name === 'prod')?.spareNode ?? ''
-  return `One service over both clusters: web, of whose ${available} pods ${minAvailable} have to stay available, wherever they run. That is
-PodProtector shop/web, in the gateway's own API server; a new pod counts when it has been ready for ${minReadySeconds} seconds:
+  return `Pod protection: the service web runs in both clusters, and ${minAvailable} of its ${available} pods must stay available, wherever they run. PodProtector
+shop/web, in the gateway's own API server, says so; a new pod counts when it has been ready for ${minReadySeconds} seconds:
   kubectl --context portcullis get ppr -A
   ${COMMAND} protect status -n shop --context portcullis
-A deletion that passes:
+A deletion that is allowed:
   oldest() { kubectl --context $1-alice get pods -l app=web -o name --sort-by=.metadata.creationTimestamp | head -n 1 | cut -d/ -f2; }
   kubectl delete pod $(oldest prod)
-All of them by accident, in staging: a few may still go, the others are refused, with the numbers; and now in prod, too:
+Delete all of them in staging by accident: a few deletions are allowed, the others are refused, with the numbers, and now also in prod:
   kubectl --context staging-alice delete pods -l app=web
   kubectl delete pod $(oldest prod)
   ${COMMAND} protect why $(oldest prod) -n shop --cluster prod --context portcullis --pod-context prod-alice
-As soon as the new pods count, some may go again. A drain keeps trying until then:
+As soon as the new pods count, some deletions are allowed again. A drain keeps trying until then:
   kubectl --context prod-admin drain ${spareNode}
   kubectl --context prod-admin uncordon ${spareNode}
-The switch for an emergency: all is evaluated and counted, and nothing refused; kubectl warns. And back:
+The emergency switch: deletions are evaluated and counted, but none is refused; kubectl shows a warning. Then switch it back:
   ${COMMAND} protect dry-run on --context portcullis
   kubectl --context staging-alice delete pods -l app=web
   ${COMMAND} protect dry-run off --context portcullis

@@ -47,12 +47,12 @@ export function demoGuide(facts: GuideFacts): string {
 }
 
 const NO_KUBECTL = `
-There is no kubectl on this machine: https://kubernetes.io/docs/tasks/tools/ has it, or \`npm test\` builds one that the next
-\`npm start\` finds. First what works without:`
+There is no kubectl on this machine. Get it from https://kubernetes.io/docs/tasks/tools/, or run \`npm test\`, which builds one
+that the next \`npm start\` finds. These commands work without it:`
 
 function pathTo(kubectl: Kubectl): string {
   if (kubectl.where !== 'folder') return ''
-  return `\n  export PATH="${kubectl.folder}:$PATH"       the kubectl that the tests have built: there is none on your PATH`
+  return `\n  export PATH="${kubectl.folder}:$PATH"       the kubectl that the tests have built, because there is none on your PATH`
 }
 
 function introduction({ origin, backends }: GuideFacts): string {
@@ -60,13 +60,13 @@ function introduction({ origin, backends }: GuideFacts): string {
   return `
 Portcullis is ready on ${origin}, in front of
 ${running.join('\n')}
-Simulated clients send two dozen requests a second: kubelets, controllers, people, and a ci-bot that asks for too much.
-For all that follows:`
+Simulated clients send two dozen requests a second: kubelets, controllers, people, and a ci-bot that sends too many.
+First set this, for all commands below:`
 }
 
 function objects({ dir }: GuideFacts): string {
   return `
-The clusters are objects in the gateway's own API server. Edit them; a change is in force at once, an error is refused:
+The clusters are objects in the gateway's own API server. Edit them: a change takes effect at once, an invalid one is refused:
   kubectl --context portcullis edit uc prod
   kubectl --context portcullis get uc -o wide --watch
   kubectl --context portcullis explain uc.spec.degrade
@@ -84,15 +84,15 @@ function degradeSwitch({ backends }: GuideFacts): string {
   // Heartbeats of real clusters don't pass through the gateway.
   const heartbeats = backends.some(({ nodes }) => nodes.length > 0)
   const frozen = heartbeats ? ';\nafter twenty seconds without heartbeats the nodes of prod are NotReady' : ''
-  const beating = heartbeats ? ': the nodes come back' : ''
-  const staying = heartbeats ? ': the nodes stay Ready' : ''
+  const beating = heartbeats ? ' (the nodes come back)' : ''
+  const staying = heartbeats ? ' (the nodes stay Ready)' : ''
   return `
-The degrade switch. Freeze prod: alice is refused and told why, staging and the admin's reserved lane go on${frozen}:
+The degrade switch. Freeze prod: alice is refused and told why; staging and the admin's reserved lane keep working${frozen}:
   ${FREEZE}
   ${degrade('--status')}
   kubectl get pods
   kubectl --context prod-admin get nodes
-Heartbeats first${beating}, all else stays refused; then reads, too${staying}; then everything, this time with kubectl:
+Then allow only heartbeats${beating}; then also reads${staying}; then everything, this time with kubectl:
   ${degrade("--mode HeartbeatsOnly --reason 'incident 4711: nodes first'")}
   ${degrade("--mode ReadOnly --reason 'incident 4711: reads are safe'")}
   kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'`
@@ -100,14 +100,14 @@ Heartbeats first${beating}, all else stays refused; then reads, too${staying}; t
 
 /** Short, so that it can be watched: by default a mode is held for a minute, and Limited for ten. */
 const RECOVERY = `
-Or by itself: the leader climbs a mode at a time, each when its checks have held; what it sees, and waits for, is shown:
+Or let the leader do it, one mode at a time, each when the checks of the previous one have held; the last command shows its progress:
   ${degrade("--mode HeartbeatsOnly --reason 'incident 4712: nodes first'")}
   ${degrade('--recover --hold 5s --ramp 10s')}
   ${degrade('--status --watch')}`
 
 function degradeByCurl(facts: GuideFacts): string {
   return `
-The degrade switch: frozen, alice is refused and told why, until it is lifted:
+The degrade switch. While prod is frozen, alice is refused and told why:
   ${alice(facts)}
   ${FREEZE}
   alice ${facts.origin}/clusters/prod/api/v1/namespaces/shop/configmaps
@@ -131,14 +131,15 @@ Look around, through the gateway (alice has a token, admin a client certificate)
   kubectl auth whoami
   kubectl scale deployment cart --replicas 12
   kubectl get pods --watch
-  kubectl --context default-alice get pods         its server is just ${origin}`
+  kubectl --context default-alice get pods         its server is ${origin}, without a cluster`
 }
 
 /** kubectl asks for tables, which are forwarded; kube-controller-manager lists as an informer does. */
 function cachedReads({ adminPort }: GuideFacts): string {
   return `
-Reads from memory: prod follows its pods and deployments, and answers those who take any age, or watch. Hits, memory and age are in columns,
-for each resource in the status (numbers at most every 30 s), and live in top and on the dashboard; the second line is such a read:
+The read cache: the gateway keeps the pods and deployments of prod, and answers watches, and reads that accept any age, from memory. Hits,
+memory and age are columns of prod, in its status for each resource (written every 30 s at most), and live in top and on the dashboard.
+The second command is such a read:
   kubectl --context portcullis get uc prod -o wide
   kubectl get --raw '/api/v1/namespaces/shop/pods?resourceVersion=0'
   kubectl --context portcullis get uc prod -o jsonpath='{.status.cache}'
@@ -152,7 +153,7 @@ function byCurl(facts: GuideFacts): string {
 ${facts.kubectl.where === 'nowhere' ? 'As alice' : 'Without kubectl'}:
   ${alice(facts)}
   alice ${prod}/api/v1/namespaces/shop/configmaps
-Requests of one connection spread over the apiservers; each of these two has served its share:
+The requests of one connection are spread over both apiservers; each has served its share:
   curl -s http://127.0.0.1:${adminPort}/metrics | grep upstream_requests_total
 List pods too fast (five a second for each ordinary user; controllers are exempt):
   alice -o /dev/null -w '%{http_code}\\n' '${prod}/api/v1/namespaces/shop/pods?[1-30]' | sort | uniq -c`
@@ -160,15 +161,15 @@ List pods too fast (five a second for each ordinary user; controllers are exempt
 
 function explained({ dir }: GuideFacts): string {
   return `
-What would happen to a request, and why:
+What would the gateway do with a request, and why?
   ${COMMAND} explain --config-dir ${dir}/objects --host prod --user alice GET /api/v1/namespaces/shop/pods
-The objects as files, to read and to check:
+The objects as files, to read and check:
   ${COMMAND} check ${dir}/objects`
 }
 
 function ownUser({ dir, origin }: GuideFacts): string {
   return `
-A new user, and how to lock it out at once, on every replica:
+Create a user, and lock it out at once, on every replica:
   ${COMMAND} certs client --dir ${dir}/pki --user dora --group developers
   ${COMMAND} kubeconfig prod --context portcullis --server ${origin} --ca-file ${dir}/pki/ca.crt \\
     --user-cert ${dir}/pki/dora.crt --user-key ${dir}/pki/dora.key > ${dir}/dora.kubeconfig
@@ -180,7 +181,7 @@ A new user, and how to lock it out at once, on every replica:
 function whoAsks({ adminPort }: GuideFacts): string {
   const at = `--admin http://127.0.0.1:${adminPort}`
   return `
-Top talkers, refused clients (top: q quits), and the requests of ci-bot as they happen; docs/first-incident.md goes on from there:
+Top talkers, refused clients (q quits top), and the requests of ci-bot as they happen; docs/first-incident.md continues from there:
   ${COMMAND} top ${at} --cluster prod
   ${COMMAND} top ${at} --cluster prod --sort refused
   ${COMMAND} tap prod ${at} --user ci-bot --limit 10`
@@ -189,7 +190,7 @@ Top talkers, refused clients (top: q quits), and the requests of ci-bot as they 
 function observed({ dir, adminPort }: GuideFacts): string {
   const admin = `http://127.0.0.1:${adminPort}`
   return `
-The dashboard, for a browser: which cluster hurts, who does it, what is switched off, what is refused and why:
+The dashboard, for a browser: which clusters are unhealthy, which clients cause that, what is refused and why:
   ${admin}/
 
 Health, metrics and logs:
@@ -204,12 +205,13 @@ const CART = `${COMMAND} scale why deployment/cart -n shop --replicas 3 --contex
 
 function scaleGuide(): string {
   return `
-Scaling down: which pods of cart go, and by which rule; a deletion cost decides; and those are the ones that go:
+Scaling down: which pods of cart will be deleted, and by which rule? Set a deletion cost, and it decides; then scale down:
   ${CART}
   kubectl annotate --overwrite $(kubectl get pods -l app=cart -o name | tail -n 1) controller.kubernetes.io/pod-deletion-cost=-5
   ${CART}
   kubectl scale deployment cart --replicas 3
-The answer named them, too. Of web too many would go: that is known beforehand (exit code 1), and refused where it is written:
+The answer to kubectl named these pods, too. Scaling web down would delete too many: the first command predicts that (exit code 1), and
+the write is refused:
   ${COMMAND} scale why deployment/web -n shop --replicas 1 --cluster prod --context portcullis --pod-context prod-alice
   kubectl scale deployment web --replicas 1`
 }

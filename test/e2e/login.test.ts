@@ -276,7 +276,7 @@ test('a user without rights on UpstreamClusters: the kubeconfig has the clusters
   assert.equal(made.code, 0, made.stderr)
   assert.match(
     made.stderr,
-    /^note: you may not read UpstreamClusters, .* those that verify logins themselves are not among them\n$/,
+    /^note: you may not read UpstreamClusters, .* clusters that verify logins themselves are not included\n$/,
   )
   const names = parse(made.stdout).contexts.map(({ name }: { name: string }) => name)
   assert.deepEqual(names, ['by-issuer'])

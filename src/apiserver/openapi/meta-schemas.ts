@@ -9,7 +9,9 @@ const listMeta = object(
   'ListMeta describes metadata that synthetic resources must have, including lists and various status objects.',
   {
     resourceVersion: text('Version of the store that the list shows: a watch from here misses nothing. Read-only.'),
-    continue: text('Opaque; given with the next request it brings the items that follow. Absent when there are none.'),
+    continue: text(
+      'Opaque token that the next request passes to get the items that follow. Absent when there are none.',
+    ),
     remainingItemCount: wholeNumber('How many items follow, where that is known.', 'int64'),
     selfLink: text('Deprecated: a legacy read-only field that is no longer populated by the system.'),
   },
@@ -19,7 +21,7 @@ const deleteOptions = object('DeleteOptions may be provided when deleting an API
   apiVersion: text('Version of the schema of these options.'),
   kind: text('DeleteOptions.'),
   gracePeriodSeconds: wholeNumber('Seconds before the object is deleted. Zero means at once.', 'int64'),
-  preconditions: object('What must hold, or the answer is 409.', {
+  preconditions: object('Preconditions; if one does not hold, the answer is 409.', {
     uid: text('The UID of the object.'),
     resourceVersion: text('The resourceVersion of the object.'),
   }),
@@ -31,11 +33,11 @@ const deleteOptions = object('DeleteOptions may be provided when deleting an API
 const cause = object('One cause of a failure.', {
   reason: text('The cause in one word, for programs.'),
   message: text('The cause in words, for people.'),
-  field: text('The field that it is about, such as `items[0].name`.'),
+  field: text('The field at fault, such as `items[0].name`.'),
 })
 
 const details = object('More about the reason.', {
-  name: text('Name of the object that it is about.'),
+  name: text('Name of the object concerned.'),
   group: text('Its API group.'),
   kind: text('Its kind, or its resource.'),
   uid: text('Its UID.'),

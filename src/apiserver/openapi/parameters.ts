@@ -31,13 +31,13 @@ const RESOURCE_VERSION = query(
 )
 
 const SELECTION: readonly ApiParameter[] = [
-  query('continue', 'string', 'From the metadata of the list before: the items that follow it.'),
+  query('continue', 'string', 'Token from the metadata of the previous list, to get the items that follow it.'),
   query('fieldSelector', 'string', 'Restricts the objects by their fields. Default: everything.'),
   query('labelSelector', 'string', 'Restricts the objects by their labels. Default: everything.'),
   query(
     'limit',
     'integer',
-    'How many objects to return at most. `continue` in the metadata of the list brings the next.',
+    'Maximum number of objects to return. `continue` in the metadata of the list gets the next ones.',
   ),
   RESOURCE_VERSION,
   query('resourceVersionMatch', 'string', 'How resourceVersion is meant: Exact or NotOlderThan.'),
@@ -46,7 +46,7 @@ const SELECTION: readonly ApiParameter[] = [
     'boolean',
     'Only with watch: the objects that exist come first, then a bookmark with the annotation k8s.io/initial-events-end.',
   ),
-  query('timeoutSeconds', 'integer', 'How long the call may last at most.'),
+  query('timeoutSeconds', 'integer', 'Maximum duration of the call.'),
 ]
 
 const DELETION: readonly ApiParameter[] = [
@@ -62,7 +62,7 @@ export type Action = 'get' | 'list' | 'post' | 'put' | 'patch' | 'delete' | 'del
 export const ACTION_PARAMETERS: Readonly<Record<Action, readonly ApiParameter[]>> = {
   get: [],
   list: [
-    query('allowWatchBookmarks', 'boolean', 'Whether a watch may bring events of type BOOKMARK.'),
+    query('allowWatchBookmarks', 'boolean', 'Whether a watch may contain events of type BOOKMARK.'),
     ...SELECTION,
     query('watch', 'boolean', 'Stream the changes as they happen. Give resourceVersion.'),
   ],

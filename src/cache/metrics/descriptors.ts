@@ -23,20 +23,20 @@ export const CACHE_OBJECTS: Metric<[string, string]> = CACHE_METRICS.gauge(
 export const CACHE_BYTES: Metric<[string, string]> = CACHE_METRICS.gauge(
   'cache_bytes',
   ['cluster', 'resource'],
-  'Memory of the objects in the read cache, once for all threads, and room for compressed lists',
+  'Memory of the objects in the read cache, which all threads share, and room for compressed lists',
 )
 export const CACHE_AGE: Metric<[string, string]> = CACHE_METRICS.gauge(
   'cache_age_seconds',
   ['cluster', 'resource'],
-  'Time since the cluster last told of a change, or that there was none',
+  'Time since the cluster last reported a change, or that there was none',
 )
 export const CACHE_UPSTREAM_WATCHES: Metric<[string, string]> = CACHE_METRICS.gauge(
   'cache_upstream_watches',
   ['cluster', 'resource'],
-  'Watches of the cluster that the read cache follows it by',
+  'Watches through which the read cache follows the resource',
 )
 export const CACHE_SERVING: Metric<[string, string]> = CACHE_METRICS.gauge(
   'cache_serving',
   ['cluster', 'resource'],
-  'Whether all of the resource is kept and followed',
+  '1 while all of the resource is cached and followed',
 )

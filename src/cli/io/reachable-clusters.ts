@@ -42,20 +42,20 @@ export async function askReachableClusters(
     .catch((error: unknown) => {
       const fault = signal.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : faultText(error)
       throw new UserError(
-        `the gateway at ${server} does not say which clusters there are: ${fault}`,
+        `the gateway at ${server} does not say which clusters exist: ${fault}`,
         'check --server and --ca-file',
       )
     })
   if (code === 401) {
     throw new UserError(
       `no cluster that the gateway at ${server} can name accepts this credential`,
-      'ask its operators for a list: clusters that verify logins themselves are not named',
+      'ask its operators for a list: clusters that verify logins themselves are not included',
     )
   }
   const names = code === 200 ? namesIn(text) : undefined
   if (names !== undefined) return names
   throw new UserError(
-    `${server} does not say which clusters there are (${code})`,
+    `${server} does not say which clusters exist (${code})`,
     'give the address of the gateway itself as --server, and not the name of a cluster',
   )
 }

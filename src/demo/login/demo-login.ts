@@ -65,14 +65,14 @@ export function loginGuide(login: DemoLogin | undefined, adminPort: number): str
   }
   const run = (...args: readonly string[]): string => `${COMMAND} ${args.join(' ')}`
   return `
-Logging in, as at the provider of a company: choose alice. There are no passwords, and the browser does not know the CA in ${login.dir}/pki: go past
-its warning. Where there is no browser, you get an address and a code to type; --flow device gives you these anywhere:
+Logging in, as with the OpenID provider of a company: choose alice. There are no passwords. The browser does not know the CA in ${login.dir}/pki, so
+accept its warning. Without a browser, the command prints an address and a code to enter; --flow device does this anywhere:
   ${run(...loginArguments(login))}
-kubectl runs the same command for its token, which the gateway verifies: the cluster knows nothing of the provider, and is told the user:
+kubectl runs the same command to get its token. The gateway verifies the token and impersonates the user, so the cluster knows nothing of the provider:
   kubectl --context prod-login auth whoami
   kubectl --context prod-login label --overwrite configmap features reviewed-by=alice
   ${COMMAND} sessions prod --admin http://127.0.0.1:${adminPort}
-Log out, also on the page that opens, and log in as bob, who may read in both clusters, and write in none:
+Log out, also on the page that opens, and log in as bob, who may read in both clusters, but write in neither:
   ${run('logout', ...files(login))}
   ${run(...loginArguments(login), '--flow device')}
   kubectl --context staging-login get pods

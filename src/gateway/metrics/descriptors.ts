@@ -171,7 +171,7 @@ export const TOKEN_CACHE: Metric<[string, 'hit' | 'miss']> = table.counter(
 export const ID_TOKENS: Metric<[string, 'accepted' | TokenFault]> = table.counter(
   'id_tokens_total',
   ['cluster', 'result'],
-  "Tokens of a cluster's issuers that the gateway verified: accepted, or why they were left to the cluster",
+  "Tokens of a cluster's issuers that the gateway verified: accepted, or why they were sent to the cluster for review instead",
 )
 export const ISSUER_KEY_FETCHES: Metric<[string, 'success' | 'error']> = table.counter(
   'issuer_key_fetches_total',
@@ -471,7 +471,7 @@ export const AUTOSCALER_OMITTED_GROUPS: Metric<[string]> = table.gauge(
 export const NODEGROUP_BACKOFF: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_backoff',
   ['cluster', 'group'],
-  '1 while the cluster-autoscaler does not scale the node group up, because that failed',
+  '1 while the cluster-autoscaler does not scale the node group up because an earlier scale-up failed',
 )
 export const NODEGROUP_TARGET: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_target',

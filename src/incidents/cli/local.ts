@@ -108,7 +108,7 @@ async function lift({ cluster, out, err, now }: DegradeOptions, dataDir: string,
     if (now() >= deadlineMs) break
     await pause()
   }
-  err(`error: the file is removed, but no gateway has seen it: ${fixOf(dataDir)}\n`)
+  err(`error: the file is removed, but no gateway has noticed it: ${fixOf(dataDir)}\n`)
   return 1
 }
 

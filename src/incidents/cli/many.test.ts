@@ -229,7 +229,7 @@ describe('the switch of many clusters', () => {
       [
         'error: eu-2: generation 2 is not in force yet on gw-1',
         'error: stopped in wave 2 of 4: 1 in force, 1 changed but not in force; 2 not touched: eu-3, eu-4',
-        'the same command again goes on with the rest (--except NAME leaves one out); --recover for the same clusters takes back what was changed',
+        'repeat the command to continue with the rest (--except NAME leaves one out); --recover for the same clusters reverts the changes',
         '',
       ].join('\n'),
     )

@@ -64,7 +64,7 @@ function switchChosen(options: ManySwitchOptions, read: ReadChoice): Promise<num
 }
 
 const AFTER_FAILURE =
-  'the same command again goes on with the rest (--except NAME leaves one out); --recover for the same clusters takes back what was changed'
+  'repeat the command to continue with the rest (--except NAME leaves one out); --recover for the same clusters reverts the changes'
 
 function checkFlags({
   local,

@@ -216,7 +216,7 @@ test('settings of one source are refused with another', () => {
     [{ redisUrl: 'rediss://r', redisKeyFile: 'c' }, '--redis-key-file: is given without --redis-cert-file'],
     [
       { redisUrl: 'redis://:sesame@r', redisPasswordFile: 'p' },
-      '--redis-password-file: is a second password beside that in --redis-url',
+      '--redis-password-file: is a second password, in addition to that in --redis-url',
     ],
     [
       { redisUrl: 'redis+sentinel://r/m', redisSentinelUser: 'u' },
@@ -406,7 +406,7 @@ test('unknown variables warn, those of a Kubernetes Service and of commands do n
     OTHER: 'x',
   }
   assert.deepEqual(load({ configDir: 'd' }, env).warnings, [
-    'variable PORTCULLIS_DRIAN_TIMEOUT is not known and has no effect, did you mean PORTCULLIS_DRAIN_TIMEOUT?',
+    'variable PORTCULLIS_DRIAN_TIMEOUT is unknown and has no effect, did you mean PORTCULLIS_DRAIN_TIMEOUT?',
   ])
 })
 

@@ -68,7 +68,7 @@ export const OBJECTS = settings({
     '<subject>',
     '',
     parseSubjects,
-    'user:NAME or group:NAME that may ask for AccessGrants, in addition to group:portcullis:access-requesters; may be repeated',
+    'user:NAME or group:NAME that may request AccessGrants, in addition to group:portcullis:access-requesters; may be repeated',
     { setting: 'accessRequester' },
   ),
   accessApprovers: list(
@@ -105,7 +105,7 @@ export const OBJECTS = settings({
     '<host[:port]>',
     '',
     parseAllowedServers,
-    'address or range, with or without a port, that servers of UpstreamClusters may have although it is loopback, link-local or a metadata ' +
+    'address or range, with or without a port, that servers of UpstreamClusters may have even if it is loopback, link-local or a metadata ' +
       'service; ports of the gateway itself must be named; default: none; may be repeated',
   ),
 })

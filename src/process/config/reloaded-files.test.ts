@@ -41,7 +41,7 @@ test('a file that cannot be used is refused with one line; the content before st
     await waitFor('the good one', () => files.inForce)
     assert.equal(inForce, 'two')
     assert.deepEqual(lines, [
-      'error: the token cannot be used; what was read before stays in force: it is bad; write another',
+      'error: the token cannot be used; the previous contents stay in force: it is bad; write another',
       'the token is in force again',
     ])
   } finally {

@@ -48,7 +48,7 @@ export class ReloadedFiles {
       read()
     } catch (error) {
       const why = errorWithFix(error)
-      if (why !== this.#error) log.error(`${what} cannot be used; what was read before stays in force`, { error: why })
+      if (why !== this.#error) log.error(`${what} cannot be used; the previous contents stay in force`, { error: why })
       this.#error = why
       return
     }

@@ -68,7 +68,12 @@ function checkTopology(config: ReplicasConfig, address: RedisAddress, reader: Se
     addProblem(reader, table[name], `has no meaning, because ${flag} is not TLS`, 'write rediss instead of redis')
   }
   if (address.password !== '' && redisPasswordFile !== '') {
-    addProblem(reader, table.redisPasswordFile, `is a second password beside that in ${flag}`, 'give one of the two')
+    addProblem(
+      reader,
+      table.redisPasswordFile,
+      `is a second password, in addition to that in ${flag}`,
+      'give one of the two',
+    )
   }
   if (redisSentinelUser !== '' && redisSentinelPasswordFile === '') {
     const fix = `give ${table.redisSentinelPasswordFile.flag} too`

@@ -119,7 +119,7 @@ export function checkServing(config: ServingConfig, reader: SettingsReader): voi
       reader,
       SERVING.servingHosts,
       message,
-      'leave one of them out; a certificate that is given has its names',
+      'leave one of them out; a given certificate already contains its names',
     )
   }
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
@@ -137,7 +137,7 @@ function checkProxyProtocol(
   if (listen.length === 0 || isWrong(reader, from)) return
   const used = listen.some(({ proxyProtocol }) => proxyProtocol === true)
   if (used && proxyProtocolFrom.length === 0) {
-    const fix = `say whose headers are believed: ${namesOf(from)}`
+    const fix = `say whose headers are trusted: ${namesOf(from)}`
     addProblem(reader, address, `has /proxy-protocol, and ${from.flag} is not given`, fix)
   }
   if (used) {

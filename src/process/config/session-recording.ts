@@ -16,7 +16,7 @@ export const SESSION_RECORDING = settings({
   sessionRecordingDir: text(
     '<dir>',
     '',
-    'where sessions of clusters with spec.audit.sessions are recorded; default: nowhere',
+    'directory in which sessions of clusters with spec.audit.sessions are recorded; default: nothing is recorded',
   ),
   sessionRecordingKeyFile: file('key that encrypts the recordings: 32 random bytes, as one line of base64'),
   sessionRecordingMaxBytes: bytes(
@@ -52,7 +52,7 @@ export const SESSION_RECORDING = settings({
     parse: textLike(/^[a-z0-9-]{1,64}$/, 'a region', 'write eu-central-1'),
   }),
   sessionRecordingS3CredentialsFile: file(
-    "access key for the bucket, as AWS's shared credentials file; its profile default is used",
+    "access key for the bucket, in the format of AWS's shared credentials file; its profile default is used",
   ),
   /** '' = the system's CAs. */
   sessionRecordingS3CaFile: file('CAs (PEM) that verify the store; default: those of the system'),
@@ -67,7 +67,7 @@ export function checkSessionRecording(config: SessionRecordingConfig, reader: Se
   if ((sessionRecordingDir === '') === (sessionRecordingKeyFile === '')) return
   const [missing, fix] =
     sessionRecordingKeyFile === ''
-      ? [SESSION_RECORDING.sessionRecordingKeyFile, 'make a key: openssl rand -base64 32 > sessions.key']
+      ? [SESSION_RECORDING.sessionRecordingKeyFile, 'create a key: openssl rand -base64 32 > sessions.key']
       : [SESSION_RECORDING.sessionRecordingDir, 'name a directory for the recordings, or remove the key']
   addProblem(reader, missing, 'is missing: recordings need a directory and a key', fix)
 }
@@ -106,6 +106,6 @@ function checkBucket(config: SessionRecordingConfig, reader: SettingsReader): vo
     addProblem(reader, table.sessionRecordingS3CaFile, message, 'write https instead of http')
   }
   if (sessionRecordingMaxBytes <= MOST_OBJECT_BYTES) return
-  const message = `is more than ${MOST_OBJECT_BYTES}, which is the most with ${endpoint.flag}`
+  const message = `is more than ${MOST_OBJECT_BYTES}, the maximum with ${endpoint.flag}`
   addProblem(reader, table.sessionRecordingMaxBytes, message, 'give a smaller size')
 }

@@ -107,7 +107,7 @@ export class SettingsReader {
     const known = new Set([...names.map(({ env }) => env), OF_COMMANDS])
     for (const name of Object.keys(this.#input.env)) {
       if (!name.startsWith('PORTCULLIS_') || known.has(name) || SERVICE_LINK.test(name)) continue
-      this.warnings.push(`variable ${name} is not known and has no effect${didYouMean(name, known)}`)
+      this.warnings.push(`variable ${name} is unknown and has no effect${didYouMean(name, known)}`)
     }
   }
 

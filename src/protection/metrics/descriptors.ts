@@ -145,7 +145,7 @@ export const POOL_SIZE: Metric<[string]> = table.gauge(
 export const POOL_LATENCY: Metric<[string]> = table.gauge(
   'aggregator_next_event_pool_current_latency',
   ['cell'],
-  'Seconds that the oldest of them has waited',
+  'Seconds that the oldest waiting PodProtector has waited',
 )
 export const POOL_DRAINED: Metric<[string]> = table.histogram(
   'aggregator_next_event_pool_drain_count',
@@ -162,7 +162,7 @@ export const POOL_PERIOD: Metric<[string]> = table.histogram(
 export const POOL_WAITED: Metric<[string]> = table.histogram(
   'aggregator_next_event_pool_drain_object_latency',
   ['cell'],
-  'Seconds that each of them waited',
+  'Seconds that each waiting PodProtector waited',
   LATENCY_SECONDS,
 )
 export const UPDATE_TRIGGER: Metric<[string, string, string]> = table.counter(

@@ -8,12 +8,12 @@ export const SESSION_METRICS = new SubjectMetrics()
 export const SESSION_RECORDINGS: Metric<[string, RecordingResult]> = SESSION_METRICS.counter(
   'session_recordings_total',
   ['cluster', 'result'],
-  'Sessions that spec.audit.sessions wants recorded: complete, incomplete, or refused because they could not be',
+  'Sessions that spec.audit.sessions requires to be recorded: complete, incomplete, or refused because they could not be',
 )
 export const SESSION_RECORDING_BYTES: Metric<[]> = SESSION_METRICS.gauge(
   'session_recording_dir_bytes',
   [],
-  'Bytes in the directory of recordings, of all its writers',
+  'Bytes in the directory of recordings, of all gateways that write there',
 )
 export const SESSION_UPLOADS: Metric<[UploadResult]> = SESSION_METRICS.counter(
   'session_recording_uploads_total',
@@ -23,5 +23,5 @@ export const SESSION_UPLOADS: Metric<[UploadResult]> = SESSION_METRICS.counter(
 export const SESSION_UPLOAD_OLDEST: Metric<[]> = SESSION_METRICS.gauge(
   'session_recording_upload_oldest_seconds',
   [],
-  'How long the recording has waited that has waited longest to be uploaded; 0: none waits',
+  'Age of the oldest recording that waits for its upload; 0: none waits',
 )

@@ -33,7 +33,7 @@ const LINE_TIMEOUT_MS = 170_000
 
 /** Every line of the section on pod protection, one after the other, and what each of them should say. */
 export async function followProtectionGuide({ guide, kubeconfig, home, holdNewPods }: ProtectionGuide): Promise<void> {
-  const { run, next, end } = await section(guide, ['One service over both', 'Scaling down'], kubeconfig, home)
+  const { run, next, end } = await section(guide, ['Pod protection: the service', 'Scaling down'], kubeconfig, home)
   const refused =
     /PodProtector shop\/web reports too few available replicas to admit pod deletion: 9 required, 9 counted/
   await holdNewPods(run, true)
@@ -58,7 +58,7 @@ export async function followProtectionGuide({ guide, kubeconfig, home, holdNewPo
 
 /** Every line of the sections on the degrade switch: set, lifted by hand, and by steps. */
 export async function followDegradeGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
-  const { next, end } = await section(guide, ['The degrade switch', 'One service over both'], kubeconfig, home)
+  const { next, end } = await section(guide, ['The degrade switch', 'Pod protection: the service'], kubeconfig, home)
   const refused = /degrade mode Freeze.*etcd is being restored/
   await next('bin/portcullis degrade prod --mode Freeze', 0, /degrade mode Freeze until/)
   await next('bin/portcullis degrade prod --status', 0, /in force/)
@@ -96,7 +96,12 @@ export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): 
 
 /** Every line of the section on clusters that are read as one, while its watch runs in a window of its own. */
 export async function followFederationGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
-  const { next, until, open, end } = await section(guide, ['Clusters read as one', 'Without kubectl'], kubeconfig, home)
+  const { next, until, open, end } = await section(
+    guide,
+    ['Clusters that are read as one', 'Without kubectl'],
+    kubeconfig,
+    home,
+  )
   await next('kubectl --context all get deployments -A', 0, /prod--shop +checkout .*staging--shop +checkout/s)
   const columns = /NAMESPACE +NAME +READY +STATUS +RESTARTS +AGE +CLUSTER\n.*prod--shop +web-.*staging--shop +web-/s
   const before = await next('kubectl --context all get pods -A', 0, columns)
