@@ -213,7 +213,7 @@ test('where no gateway answers, the command says so in one line', async () => {
   const { code, out, err } = await run(port, [])
   assert.equal(code, 1)
   assert.equal(out, '')
-  assert.match(err, new RegExp(`^http://127.0.0.1:${port} gives no answer: `))
+  assert.match(err, new RegExp(`^http://127.0.0.1:${port} does not answer: `))
 })
 
 test('the first ten of what was asked for are metrics, never more, and none by default', async () => {

@@ -36,7 +36,7 @@ test('what kube-apiserver refuses is refused, each by its path', () => {
     'rules[0].resources[0].group: is "rbac.authorization.k8s.io/v1", which is not the name of a group',
   ])
   assert.deepEqual(problems({ rules: [{ level: 'None', resources: [{ group: '', resourceNames: ['a'] }] }] }), [
-    'rules[0].resources[0].resourceNames: stands without resources',
+    'rules[0].resources[0].resourceNames: is given without resources',
   ])
   assert.deepEqual(problems({ omitStages: ['Received'], rules: [{ level: 'None', omitStages: ['x'] }] }), [
     'rules[0].omitStages[0]: is "x"',

@@ -135,7 +135,7 @@ function readResources(value: unknown, path: string, out: FieldErrors): AuditGro
     out.invalid(`${path}.group`, `is ${shown(read.group)}, which is not the name of a group`, fix)
   }
   if (read.resourceNames.length > 0 && read.resources.length === 0)
-    out.invalid(`${path}.resourceNames`, 'stands without resources', 'write the resources that have these names')
+    out.invalid(`${path}.resourceNames`, 'is given without resources', 'write the resources that have these names')
   return read
 }
 

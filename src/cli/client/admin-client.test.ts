@@ -67,11 +67,11 @@ test('http where TLS is spoken, https where it is not, and an unknown CA: one li
   const tokenFile = join(mkdtempSync(join(tmpdir(), 'admin-')), 'token')
   writeFileSync(tokenFile, 'abc')
   for (const [admin, text] of [
-    [`http://${host}`, `gives no answer: the connection was closed; if it speaks TLS, write --admin https://${host}`],
-    [`https://${host}`, 'gives no answer: its certificate is not signed by a known CA; name its CA with --ca-file'],
+    [`http://${host}`, `does not answer: the connection was closed; if it speaks TLS, write --admin https://${host}`],
+    [`https://${host}`, 'does not answer: its certificate is not signed by a known CA; name its CA with --ca-file'],
     [
       `https://${plainHost}`,
-      `gives no answer: it does not speak TLS; write --admin http://${plainHost}, if that is its admin listener`,
+      `does not answer: it does not speak TLS; write --admin http://${plainHost}, if that is its admin listener`,
     ],
   ] as const) {
     await assert.rejects(new AdminClient({ admin, tokenFile }).send({ path: '/' }), (error) => {
@@ -102,10 +102,10 @@ test('refusals and missing answers are for people', async () => {
       return true
     })
   }
-  await assert.rejects(client.send({ path: '/hangs', timeoutMs: 20 }), /gives no answer: it takes too long/)
+  await assert.rejects(client.send({ path: '/hangs', timeoutMs: 20 }), /does not answer: it takes too long/)
   await assert.rejects(async () => {
     for await (const _ of client.lines({ path: '/hangs', timeoutMs: 20 })) assert.fail('a line')
-  }, /gives no answer/)
+  }, /does not answer/)
   await assert.rejects(new AdminClient({ admin: 'http://127.0.0.1:1' }).send({ path: '/' }), /ECONNREFUSED/)
   for (const admin of ['', 'localhost', 'ftp://a', 'http://user:pw@a'])
     assert.throws(() => new AdminClient({ admin }), /is not an http or https URL/)

@@ -108,7 +108,7 @@ export class AdminClient {
   }
 
   #unanswered(error: unknown): UserError {
-    return new UserError(`${this.url.origin} gives no answer: ${adminFault(error)}`, unansweredFix(this.url, error))
+    return new UserError(`${this.url.origin} does not answer: ${adminFault(error)}`, unansweredFix(this.url, error))
   }
 
   async #readCredential(): Promise<AdminCredential> {

@@ -150,7 +150,7 @@ function faultsOf<T extends PlannedChange>(
   const faults = new Map<string, string>()
   for (const { name } of items) {
     const applied = found.get(name)
-    const fault = applied === undefined ? 'it is gone' : applied.fault || verdict(applied.object).fault
+    const fault = applied === undefined ? 'it was deleted' : applied.fault || verdict(applied.object).fault
     if (fault !== '') faults.set(name, fault)
   }
   return faults

@@ -130,7 +130,7 @@ export async function getCluster(client: ObjectClient, name: string): Promise<Js
     const { items } = await client.list(UPSTREAM_CLUSTERS, '')
     const names = items.map((item) => metadataOf(item).name).sort()
     if (names.length === 0)
-      throw new UserError(`there is no UpstreamCluster ${JSON.stringify(name)}`, 'there is none at all')
+      throw new UserError(`there is no UpstreamCluster ${JSON.stringify(name)}`, 'this API server has none')
     const meant = nearestName(name, names)
     const known = `known: ${names.join(', ')}`
     throw new UserError(

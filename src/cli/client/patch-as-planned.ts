@@ -57,5 +57,5 @@ function failureOf(error: unknown): Failure {
   if (!(error instanceof StatusError)) {
     return new Failure(`the API server does not answer, and may have changed it: ${errorMessage(error)}`)
   }
-  return new Failure(error.code === 404 ? 'it is gone' : `the API server refuses: ${error.message}`)
+  return new Failure(error.code === 404 ? 'it was deleted' : `the API server refuses: ${error.message}`)
 }

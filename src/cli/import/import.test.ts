@@ -263,7 +263,7 @@ describe('a KubeGateway control plane', () => {
     assert.equal(cluster?.['spec'].clientConfig.serverName, 'prod')
     assert.deepEqual(cluster?.['spec'].healthCheck, { path: '/healthz', unhealthyThreshold: 1 })
     assert.deepEqual(cluster?.['spec'].dispatchPolicies, spec.dispatchPolicies)
-    assert.match(err, /note: prod: spec\.dispatchPolicies\[0\]\.rules\[0\]\.users: matches what is none of these/)
+    assert.match(err, /note: prod: spec\.dispatchPolicies\[0\]\.rules\[0\]\.users: matches everything except these/)
     assert.match(out, /mode: ["']off["']/, 'a string for kubectl, too')
     assert.match(out, /expiresAt: ["']2030/)
     assert.match(err, /note: prod: spec\.clientConfig\.bearerToken: is in clear text: .* bearerTokenRef/)

@@ -109,11 +109,11 @@ function noteRule(rule: Readonly<Record<string, unknown>>, path: string, note: N
     const inverted = entries.filter((entry) => typeof entry === 'string' && entry.startsWith('-'))
     if (inverted.length === 0 || inverted.length < entries.length) continue
     const at = `${path}.${field}`
-    if (field === 'nonResourceURLs') note(at, 'matches what is none of these; KubeGateway ignores inverted URLs')
+    if (field === 'nonResourceURLs') note(at, 'matches everything except these; KubeGateway ignores inverted URLs')
     else if (field === 'userGroups')
       note(at, 'matches users in none of these groups; in KubeGateway, users in any other group')
     else if (inverted.length > 1)
-      note(at, 'matches what is none of these; in KubeGateway, two inverted entries match everything')
+      note(at, 'matches everything except these; in KubeGateway, two inverted entries match everything')
     else if (field === 'users' && inverted.some((entry) => String(entry).endsWith('*'))) {
       note(at, 'matches users without such a name; in KubeGateway an inverted glob matches every user')
     }

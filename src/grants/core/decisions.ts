@@ -32,7 +32,7 @@ export function approved(
   const { name, groups } = by.user
   if (uid === '') throw refused(object, 'BadRequest', 'the approval must have the uid of the grant: {"uid": "..."}')
   if (uid !== own) throw refused(object, 'Conflict', 'the approval is for another grant that had this name')
-  if (status.requestedBy?.user === name) throw refused(object, 'Forbidden', `${quoted(name)} has asked for it`)
+  if (status.requestedBy?.user === name) throw refused(object, 'Forbidden', `${quoted(name)} requested it`)
   if (spec.subject.kind === 'User' && spec.subject.name === name) {
     throw refused(object, 'Forbidden', `it is for ${quoted(name)}`)
   }

@@ -46,7 +46,7 @@ export function readChange({
     throw new UserError(`${JSON.stringify(text)} is not a mode`, fix)
   }
   if (mode === 'Off') {
-    if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')
+    if (ttl !== undefined) throw new UserError('Off does not expire', 'leave --ttl out')
     if (shadow) throw new UserError('Off refuses nothing', 'leave --shadow out')
     return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null, since: null, recovery: null }
   }

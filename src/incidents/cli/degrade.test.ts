@@ -179,7 +179,7 @@ describe('degrade', () => {
     ],
     ['a ttl that is over', { mode: 'Freeze', reason: 'x', ttl: '-5m' }, /is not a positive duration/],
     ['a ttl beyond all calendars', { mode: 'Freeze', reason: 'x', ttl: '99999999h' }, /--ttl is too long/],
-    ['an end of nothing', { mode: 'Off', ttl: '5m' }, /Off has no end/],
+    ['an end of nothing', { mode: 'Off', ttl: '5m' }, /Off does not expire/],
     ['nothing to do', {}, /nothing to do; give --mode MODE/],
     [
       'a recovery and a mode',

@@ -31,7 +31,7 @@ export async function statusOfMany(
   const found = await waitAllApplied({ client, timeoutMs, now, ...(pollMs !== undefined && { pollMs }) }, names)
   const clusters = [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, applied]) => ({ name, ...applied }))
   const faults = new Map(clusters.filter(({ fault }) => fault !== '').map(({ name, fault }) => [name, fault]))
-  for (const name of names) if (!found.has(name)) faults.set(name, 'it is gone')
+  for (const name of names) if (!found.has(name)) faults.set(name, 'it was deleted')
   const replicas = Math.max(0, ...clusters.map((one) => one.replicas))
   out(
     `${names.length} clusters: ${names.length - faults.size} in force on every replica (${replicas}), ${faults.size} not\n`,

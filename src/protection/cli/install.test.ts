@@ -131,7 +131,7 @@ test('the probe comes first, concerns only itself, and is removed', async () => 
   assert.equal(worker.all(KIND).length, 1, 'the probe is gone')
 })
 
-test('a webhook that gives no answer is not installed, and what was there stays', async () => {
+test('a webhook that does not answer is not installed, and what was there stays', async () => {
   const before = worker.put(KIND, { metadata: { name: NAME }, webhooks: [] })
   const url = `https://gateway.example.com:9444/worker-1/${token}?timeout=10s`
   const away = failure('InternalError', `failed calling webhook "probe": Post "${url}": connection refused`)
@@ -144,7 +144,7 @@ test('a webhook that gives no answer is not installed, and what was there stays'
       /webhook "podseidon.kubewharf.io" denied/,
     ],
     [statusError('Forbidden', 'pods "x" is forbidden'), /needs get, create, update and delete of validatingwebhook/],
-    [new Error('socket hang up'), /gives no answer: socket hang up/],
+    [new Error('socket hang up'), /does not answer: socket hang up/],
   ] as const) {
     err.length = 0
     worker.answers = [answer]

@@ -292,7 +292,7 @@ describe('why', () => {
     assert.equal(
       out,
       'pod shop/web-1: ready for 1m30s, evaluated as Available\n' +
-        'PodProtector shop/web: 5 required, 7 counted, 1 being deleted: lets it pass\n' +
+        'PodProtector shop/web: 5 required, 7 counted, 1 being deleted: allows it\n' +
         'a deletion now passes: enough pods are left\n',
     )
     assert.equal(code, 0)
@@ -303,7 +303,7 @@ describe('why', () => {
     protector({ name: 'other', required: 1, cells: [cell('prod', 6)] })
     protector({ name: 'unrelated', required: 9, spec: { selector: { matchLabels: { app: 'db' } } } })
     const { code, out } = await why()
-    assert.match(out, /PodProtector shop\/other: 1 required, 6 counted, 0 being deleted: lets it pass\n/)
+    assert.match(out, /PodProtector shop\/other: 1 required, 6 counted, 0 being deleted: allows it\n/)
     assert.match(
       out,
       /PodProtector shop\/web: 6 required, 6 counted, 0 being deleted: refuses: too few would be left\n/,

@@ -262,8 +262,8 @@ export function explainDeletion(
 }
 
 const WORDS: Readonly<Record<Finding['result'], string>> = {
-  Ok: 'lets it pass',
-  AlreadyHasBucket: 'lets it pass, as before',
+  Ok: 'allows it',
+  AlreadyHasBucket: 'allows it, as before',
   AlreadyUnhealthy: 'allows it: the pod does not meet its own criterion',
   Recorded: 'allows it: the pod has not been ready for minReadySeconds and is not counted',
   NoProtector: 'no longer exists',

@@ -220,7 +220,7 @@ function numbers({ required, requiredAfter, counted, beingDeleted }: ProtectorAn
 
 function said({ deletions, refused: { least, most }, delayed }: ProtectorAnswer, shadow: boolean): string {
   const now = delayed === 0 ? '' : `; ${delayed} have to wait until earlier ones have been observed`
-  if (most === 0) return `lets ${deletions === 1 ? 'the deletion' : `all ${deletions} deletions`} pass${now}`
+  if (most === 0) return `allows ${deletions === 1 ? 'the deletion' : `all ${deletions} deletions`}${now}`
   const number = least === most ? `${most}` : `${least} to ${most}`
   const refuses = shadow ? 'would refuse, were it not in dry run,' : 'refuses'
   return `${refuses} ${number} of ${deletions} deletions: too few would be left${now}`

@@ -111,7 +111,7 @@ function readWanted(body: string): { readonly level: LogLevel; readonly forMs: n
   }
   const { level: named, for: text = formatDuration(DEFAULT_MS) } = Object(given) as { level?: unknown; for?: unknown }
   const level = LOG_LEVELS.find((one) => one === named)
-  if (level === undefined) return `level is none of ${LOG_LEVELS.join(', ')}`
+  if (level === undefined) return `level must be one of ${LOG_LEVELS.join(', ')}`
   const forMs = typeof text === 'string' ? parseDuration(text) : undefined
   if (forMs === undefined || forMs <= 0 || forMs > LONGEST_MS) return 'for is not a duration of up to 24h: 10m'
   return { level, forMs }

@@ -232,7 +232,7 @@ function checkMapping(
   }
   if (claim !== '' && prefix === undefined) {
     const message = 'is required when claim is set'
-    out.required(`${path}.prefix`, message, 'write the prefix of names; "" is none')
+    out.required(`${path}.prefix`, message, 'write the prefix of names; "" means none')
   }
   const reserved = RESERVED.find((one) => prefix?.startsWith(one) === true)
   if (reserved !== undefined) {

@@ -93,7 +93,7 @@ test('what matches nothing, or contradicts itself, is an error that names the pl
     assert.match(chosen(choice), expected, JSON.stringify(choice))
   }
   assert.match(chosen({ all: true }, []), /^there is no UpstreamCluster; is --kubeconfig the right one\?$/)
-  assert.match(chosen({ names: ['x*'] }, []), /there is none at all$/)
+  assert.match(chosen({ names: ['x*'] }, []), /this API server has none$/)
   assert.match(chosen({ selector: 'a=b' }, [{ name: 'dev', labels: {} }]), /none has a label: kubectl label uc NAME/)
 })
 

@@ -163,13 +163,13 @@ function partsOf(name: string): string[] {
 }
 
 function fixOf(meant: string, names: readonly string[]): string {
-  if (names.length === 0) return 'there is none at all'
+  if (names.length === 0) return 'this API server has none'
   return `${meant === '' ? '' : `did you mean ${meant}? `}known: ${listed(names)}`
 }
 
 function noneSelected(text: string, requirements: LabelRequirements, known: readonly NamedCluster[]): UserError {
   const problem = `--selector ${quoted(text)} matches no UpstreamCluster`
-  if (known.length === 0) return new UserError(problem, 'there is none at all')
+  if (known.length === 0) return new UserError(problem, 'this API server has none')
   const values = valuesByKey(known)
   if (values.size === 0) return new UserError(problem, 'none has a label: kubectl label uc NAME region=eu')
   // The first requirement that no cluster meets is the most helpful explanation.

@@ -25,7 +25,7 @@ export function readLogoutClaims(header: Claims, claims: Claims): LoggedOut | { 
     return { fault: `events has no ${LOGOUT_EVENT}` }
   }
   // With one it could be an ID token.
-  if (Object.hasOwn(claims, 'nonce')) return { fault: 'there is a nonce' }
+  if (Object.hasOwn(claims, 'nonce')) return { fault: 'it has a nonce' }
   // That it is new is not checked: the same logout once more ends what has ended. A provider repeats it if it got no answer.
   if (typeof jti !== 'string' || jti === '') return { fault: 'jti is missing' }
   if (typeof iat !== 'number') return { fault: 'iat is missing' }

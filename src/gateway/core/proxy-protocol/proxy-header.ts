@@ -87,9 +87,9 @@ function readLine(line: string): string | { readonly ends: DeclaredEnds | undefi
   if (protocol !== 'TCP4' && protocol !== 'TCP6') return 'unknown protocol'
   if (fields.length !== 6) return 'not four addresses and ports'
   const [sourcePort, destinationPort] = [portOf(from), portOf(to)]
-  if (sourcePort === undefined || destinationPort === undefined) return 'port that is none'
+  if (sourcePort === undefined || destinationPort === undefined) return 'invalid port'
   const [sourceAddress, destinationAddress] = [addressOf(source, protocol), addressOf(destination, protocol)]
-  if (sourceAddress === undefined || destinationAddress === undefined) return 'address that is none'
+  if (sourceAddress === undefined || destinationAddress === undefined) return 'invalid address'
   return { ends: { sourceAddress, sourcePort, destinationAddress, destinationPort } }
 }
 

@@ -211,7 +211,7 @@ test('a lost replica is named, and the tap goes on', async () => {
   const missing = line({ type: 'missing', replica: 'gw-1', message: 'connection refused' })
   const { code, out, err } = await run([START, other, missing, event()])
   assert.equal(code, 0)
-  assert.match(err, /^# replica gw-1 is missing: connection refused; the tap goes on without it\n1 shown/)
+  assert.match(err, /^# replica gw-1 is missing: connection refused; the tap continues without it\n1 shown/)
   assert.equal(out.split('\n').length, 3)
 })
 

@@ -176,7 +176,7 @@ class TapView {
         return
       case 'missing':
         this.#tell(
-          `replica ${printable(line.replica)} is missing: ${printable(line.message)}; the tap goes on without it`,
+          `replica ${printable(line.replica)} is missing: ${printable(line.message)}; the tap continues without it`,
         )
         return
       case 'end':

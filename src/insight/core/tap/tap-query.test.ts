@@ -28,7 +28,7 @@ test('every error is told at once', () => {
     'started "yes" must be true or false',
     'user "a*b" can have a * only at its end',
     'limit "x" must be a whole number from 1 to 1000000',
-    `reason "rate-limitd" is none of ${Object.keys(REFUSAL_TABLE).join(', ')}`,
+    `reason "rate-limitd" must be one of ${Object.keys(REFUSAL_TABLE).join(', ')}`,
   ])
 })
 

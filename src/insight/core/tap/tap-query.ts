@@ -192,7 +192,7 @@ export function clustersWith(selector: string): ClusterChoice {
 function valueError(field: ListField, value: string): string {
   if (value.length > MAX_VALUE) return `is longer than ${MAX_VALUE} characters`
   if (field === 'codes' && !/^[1-5](\d\d|xx)$/.test(value)) return 'must be a status code or a class of them: 429, 4xx'
-  if (field === 'reasons' && !isReason(value)) return `is none of ${Object.keys(REFUSAL_TABLE).join(', ')}`
+  if (field === 'reasons' && !isReason(value)) return `must be one of ${Object.keys(REFUSAL_TABLE).join(', ')}`
   if (field === 'addresses' && parseCidr(value) === undefined) return 'must be an address or a range: 10.0.0.0/8'
   // A star elsewhere would be taken literally, as in dispatchPolicies, which is never intended.
   if (field !== 'resources' && /\*./.test(value)) return 'can have a * only at its end'

@@ -351,7 +351,7 @@ function Certificates({ overview }: { readonly overview: Overview }): VNode {
   const now = useNow()
   const { certificates } = overview
   return (
-    <Pane id="certificates" title="Certificates" note="that end within 30 days">
+    <Pane id="certificates" title="Certificates" note="that expire within 30 days">
       {certificates.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (

@@ -196,7 +196,7 @@ describe('plans', () => {
       pod('d', 'web-v2', 'n3', { conditions: [] }),
     ]
     const { sets: planned, notes } = plan('Deployment', deployment(4), { replicaSets: sets, pods, replicas: 2 })
-    assert.match(notes[0] ?? '', /^a rollout is in progress: .* the rollout goes on/)
+    assert.match(notes[0] ?? '', /^a rollout is in progress: .* the rollout continues/)
     assert.deepEqual(
       planned.map(({ name, certain, possible }) => [name, names(certain), names(possible.pods)]),
       [

@@ -140,7 +140,7 @@ function deploymentScales(
 ): { readonly scales: readonly ReplicaSetScale[]; readonly notes: readonly string[] } {
   const { sizes, rollout } = deploymentSizes(workload, replicaSets, replicas)
   const note =
-    'a rollout is in progress: this is what scaling alone deletes; the rollout goes on, and deletes pods of older ReplicaSets as new ones become available'
+    'a rollout is in progress: this is what scaling alone deletes; the rollout continues, and deletes pods of older ReplicaSets as new ones become available'
   return { scales: sizes, notes: rollout ? [note] : [] }
 }
 
