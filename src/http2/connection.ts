@@ -21,7 +21,7 @@ import { Sender, type SenderHost } from './sender.ts'
 import type { Http2Stream } from './stream.ts'
 import { ConnectionStreams, type StreamsHost } from './streams.ts'
 
-/** Moves the bytes: src/gateway/io/socket/http2-socket.ts. */
+/** Moves the bytes: src/gateway/io/socket/engine-socket.ts. */
 export interface ConnectionDriver {
   /** There is output: call `takeOutput` soon. Not repeated until then. */
   onOutput(): void

@@ -1,41 +1,23 @@
-// HTTP/1.1 as node:http reads it for the gateway: heads, bodies in chunks with extensions and trailers, pipelined requests.
+// HTTP/1.1 as clients' connections read it: heads, bodies in chunks with extensions and trailers, pipelined requests.
 
-import { createServer } from 'node:http'
-import { Duplex } from 'node:stream'
+import { Http1Side } from '../../harness/frames/http1-side.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat } from '../shapes.ts'
 
 /** As much as one read of a TLS socket has. */
 const READ_BYTES = 64 * KIB
+const ANSWER = [':status', '204']
 
-class FakeSocket extends Duplex {
-  override _read(): void {}
-  override _write(_chunk: unknown, _encoding: unknown, done: () => void): void {
-    done()
+/** Requests are answered as they come, and answers taken. @param pieceBytes of one read */
+function receive(message: Buffer, pieceBytes = READ_BYTES): void {
+  const side = new Http1Side({ limits: { maxHeaderBytes: MIB, maxConcurrentStreams: MIB } })
+  for (let at = 0; at < message.length && !side.closed && !side.aborted; at += pieceBytes) {
+    side.send(message.subarray(at, at + pieceBytes))
+    for (const { stream } of side.requests.splice(0)) stream?.headers(ANSWER, true)
+    side.take()
+    side.goOn()
   }
-  setTimeout(): this {
-    return this
-  }
-}
-
-/** With the options of the gateway's own (src/gateway/io/listener/http1-server.ts), whose pieces of input wait for the turns of a thread. */
-const server = createServer({ maxHeaderSize: MIB, insecureHTTPParser: false })
-server.maxHeadersCount = 2001
-server.on('request', (request, response) => {
-  request.resume()
-  response.writeHead(204, request.rawHeaders.length > 4000 ? { connection: 'close' } : {})
-  response.end()
-})
-server.on('clientError', (_, socket) => socket.destroy())
-
-function receive(message: Buffer): void {
-  const socket = new FakeSocket()
-  socket.on('error', () => undefined)
-  server.emit('connection', socket)
-  for (let at = 0; at < message.length && !socket.destroyed; at += READ_BYTES) {
-    socket.emit('data', message.subarray(at, at + READ_BYTES))
-  }
-  socket.destroy()
+  side.connection.onSocketClosed()
 }
 
 const GET = 'GET / HTTP/1.1\r\nhost: a\r\n'
@@ -46,7 +28,7 @@ export const PARSERS: readonly Parser[] = [
     name: 'HTTP/1.1',
     limit: MIB,
     prepare: bytes,
-    read: receive,
+    read: (message) => receive(message),
     tokens: [
       GET,
       CHUNKED,
@@ -91,6 +73,22 @@ export const PARSERS: readonly Parser[] = [
       'trailers that differ': repeat('a{n}: b\r\n', `${CHUNKED}0\r\n`),
       'a long trailer': repeat('a', `${CHUNKED}0\r\na: `),
       'messages without end': repeat(CHUNKED),
+    },
+  }),
+  parserOf({
+    name: 'HTTP/1.1, in pieces of 16 bytes',
+    limit: MIB,
+    prepare: bytes,
+    read: (message) => receive(message, 16),
+    shapes: {
+      'a long field': repeat('a', `${GET}a: `),
+      'a long name': repeat('a', GET),
+      'a long target': repeat('a', 'GET /'),
+      fields: repeat('a: b\r\n', GET),
+      'pipelined requests': repeat(`${GET}\r\n`),
+      'chunks of one byte': repeat('1\r\na\r\n', CHUNKED),
+      'extensions of chunks': repeat('1;a=b\r\na\r\n', CHUNKED),
+      'a long trailer': repeat('a', `${CHUNKED}0\r\na: `),
     },
   }),
 ]

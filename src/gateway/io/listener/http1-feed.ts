@@ -1,13 +1,11 @@
-// Feeds node:http's parser piece by piece within the thread's time slices: a single read may contain hundreds of pipelined requests, or thousands of
-// small body chunks, and the parser processes everything it is given.
+// Feeds node:http's parser, which the admin listener uses, piece by piece within the thread's time slices: a single read may contain hundreds of pipelined
+// requests, or thousands of small body chunks, and the parser processes everything it is given.
 
 import type { Socket } from 'node:net'
 import type { Charge } from '../../../kit/api/stream.ts'
-import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { threadScheduler } from '../scheduling/thread-scheduler.ts'
-import type { Http1OpenHead } from './http1-open-head.ts'
 
 /** Bytes passed to the parser at once: initially a handful of requests, more while they are cheap. */
 const FIRST_PIECE = 512
@@ -15,17 +13,7 @@ const LEAST_PIECE = 128
 const LARGEST_PIECE = 64 * 1024
 /** Target milliseconds per piece: above it the next piece is smaller, below half of it larger. */
 const PIECE_MS = 0.1
-/** Within a large head, smaller pieces are passed only at a line end: each call takes time proportional to all of the field so far. */
-const LEAST_LARGE_BYTES = 4096
-const LINE_FEED = 0x0a
 const NOTHING = Buffer.alloc(0)
-
-/** Accounts for what the parser keeps. */
-interface CountedHead {
-  readonly head: Http1OpenHead
-  /** Out of memory for it: the connection must end. */
-  onNoRoom(refusal: Refusal): void
-}
 
 export class Http1Feed implements Waiter {
   readonly #socket: Socket
@@ -34,25 +22,17 @@ export class Http1Feed implements Waiter {
   /** Bytes read but waiting: about as much as the socket reads ahead. */
   #kept: Buffer[] = []
   #piece = FIRST_PIECE
-  /** Bytes of a large head read since, waiting for more. */
-  #few: Buffer = NOTHING
-  #fewBytes = 0
   /** node:http has paused reading: its responses, or a body, are waiting for a consumer. */
   #held = false
   #inQueue = false
   #over = false
   #account: Account | undefined
   #charged: Charge | undefined
-  readonly #counted: CountedHead | undefined
 
-  /**
-   * @param socket one that node:http has just taken over
-   * @param counted default: the parser's memory is not counted
-   */
-  constructor(socket: Socket, payer: { readonly charge: Charge }, counted?: CountedHead) {
+  /** @param socket one that node:http has just taken over */
+  constructor(socket: Socket, payer: { readonly charge: Charge }) {
     this.#socket = socket
     this.#payer = payer
-    this.#counted = counted
     const listeners = socket.listeners('data')
     this.#parse = (chunk) => {
       for (const listener of listeners) Reflect.apply(listener, socket, [chunk])
@@ -60,10 +40,7 @@ export class Http1Feed implements Waiter {
     for (const listener of listeners) socket.off('data', listener as () => void)
     // This also detaches the handle from the parser, which otherwise reads by itself.
     socket.on('data', this.#onData)
-    socket.once('close', () => {
-      this.end()
-      counted?.head.end()
-    })
+    socket.once('close', () => this.end())
     // node:http resumes when a response is sent or a body was read; delay that until it is this user's turn.
     const [pause, resume] = [socket.pause, socket.resume]
     Object.assign(socket, {
@@ -80,29 +57,17 @@ export class Http1Feed implements Waiter {
     })
   }
 
-  /** Not everything read has reached the parser. */
-  get isWaiting(): boolean {
-    return this.#kept.length > 0 || this.#fewBytes > 0
-  }
-
-  /** Stops feeding the parser. @returns the remaining bytes, for the next owner of the socket */
-  end(): Buffer {
-    if (this.#over) return NOTHING
+  /** Stops feeding the parser: the rest is discarded. */
+  end(): void {
+    if (this.#over) return
     this.#over = true
     this.#socket.off('data', this.#onData)
     Reflect.deleteProperty(this.#socket, 'pause')
     Reflect.deleteProperty(this.#socket, 'resume')
-    const rest = Buffer.concat(this.#kept)
-    this.#kept = []
-    this.#few = NOTHING
-    this.#fewBytes = 0
-    threadScheduler.keptBytes -= rest.length
-    return rest
+    for (const chunk of this.#kept.splice(0)) threadScheduler.keptBytes -= chunk.length
   }
 
-  readonly #onData = (read: Buffer): void => {
-    const chunk = this.#gather(read)
-    if (chunk === undefined) return
+  readonly #onData = (chunk: Buffer): void => {
     this.#kept.push(chunk)
     threadScheduler.keptBytes += chunk.length
     if (this.#kept.length === 1 && !this.#held) {
@@ -116,21 +81,6 @@ export class Http1Feed implements Waiter {
     // Reads ahead as little as possible, without node:http knowing.
     Object.getPrototypeOf(this.#socket).pause.call(this.#socket)
     if (!this.#held) this.#enqueue()
-  }
-
-  /** undefined = too little to pass to the parser. */
-  #gather(read: Buffer): Buffer | undefined {
-    if (this.#fewBytes === 0 && (this.#counted?.head.isInLarge !== true || this.#kept.length > 0)) return read
-    const bytes = this.#fewBytes + read.length
-    if (bytes > LEAST_LARGE_BYTES || read.includes(LINE_FEED)) {
-      const all = this.#fewBytes === 0 ? read : Buffer.concat([this.#few.subarray(0, this.#fewBytes), read])
-      this.#fewBytes = 0
-      return all
-    }
-    if (this.#few.length === 0) this.#few = Buffer.allocUnsafeSlow(LEAST_LARGE_BYTES)
-    read.copy(this.#few, this.#fewBytes)
-    this.#fewBytes = bytes
-    return undefined
   }
 
   #enqueue(): void {
@@ -155,7 +105,6 @@ export class Http1Feed implements Waiter {
       const piece = this.#take()
       beginStep(AT.http1, nowMs)
       this.#parse(piece)
-      this.#count(piece)
       const sinceMs = nowMs
       nowMs = performance.now()
       endStep(nowMs)
@@ -167,18 +116,9 @@ export class Http1Feed implements Waiter {
     return nowMs
   }
 
-  #count(piece: Buffer): void {
-    const counted = this.#counted
-    // After a connection is closed for what it sent, the parser keeps its data until the end.
-    if (counted === undefined || this.#over) return
-    const refusal = counted.head.onParsed(piece)
-    if (refusal !== undefined) counted.onNoRoom(refusal)
-  }
-
   #take(): Buffer {
     const first = this.#kept[0] ?? NOTHING
-    const least = this.#counted?.head.isInLarge === true ? LEAST_LARGE_BYTES : LEAST_PIECE
-    const piece = first.subarray(0, Math.max(least, this.#piece))
+    const piece = first.subarray(0, this.#piece)
     threadScheduler.keptBytes -= piece.length
     if (piece.length === first.length) this.#kept.shift()
     else this.#kept[0] = first.subarray(piece.length)

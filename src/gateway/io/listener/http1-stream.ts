@@ -1,93 +1,121 @@
 // One request and its response on a client's HTTP/1.1 connection, as a Stream.
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ChunkQueue } from '../../../http2/chunk-queue.ts'
 import { SERVER_LIMITS } from '../../../http2/limits.ts'
+import type { Output } from '../../../http2/output.ts'
+import { NO_LISTENER } from '../../../http2/stream.ts'
 import {
+  ANSWER_WATER_BYTES,
   type HeaderList,
   HIGH_WATER_BYTES,
+  LEAST_WATER_BYTES,
   type Peer,
   type QueueMeter,
   type ResetReason,
   type Stream,
   type StreamEvents,
 } from '../../../kit/api/stream.ts'
-import { LINGER_MS } from '../socket/socket-close.ts'
-import type { Http1OpenHead } from './http1-open-head.ts'
+import { headerListBytes } from '../../core/request/header-list.ts'
+import { writeAnswerHead, writeLastChunk } from './http1-answer-head.ts'
+import { contentLengthOf } from './http1-lines.ts'
+import type { Http1Head } from './http1-reader.ts'
 
-/** The server's state of one connection. */
-export interface Http1Connection {
+/** The connection, for its streams. */
+export interface Http1Carrier {
   readonly peer: Peer
-  readonly server: { draining: boolean }
-  /** The next response on it is the last. */
-  draining: boolean
-  /** It ends with the current response: node:http would still serve requests pipelined behind it. */
-  closing: boolean
-  /** A malformed message was answered. */
-  refused: boolean
-  /** Requests whose response has not been sent yet. */
-  answering: number
-  /** The response to the newest request: others are ahead of it if the client pipelines. */
-  newest: ServerResponse | undefined
-  /** What the parser keeps; undefined = not counted. */
-  readonly head: Http1OpenHead | undefined
+  readonly output: Output
+  /** Bytes of a body that may be written at once; more waits in the stream. */
+  readonly room: number
+  /** Last fields of an answer that is not the last. */
+  readonly keepAlive: string
+  /** The head of this answer, which is in turn, is being written. @returns whether the connection ends with it */
+  isLast(stream: Http1Stream): boolean
+  /** There is output. */
+  signal(): void
+  /** So many bytes more, or fewer, wait in streams. */
+  onWaiting(bytes: number): void
+  /** The answer is complete, and in the output. */
+  onAnswered(stream: Http1Stream): void
+  /** The body may be read on. */
+  goOn(): void
+  /** HTTP/1.1 can only reset by closing the connection: an unfinished message never ends cleanly. */
+  abort(): void
 }
 
-const EMPTY = Buffer.alloc(0)
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
+const CLOSE = 'connection: close\r\n\r\n'
+const LINE_END = Buffer.from('\r\n', 'latin1')
+const NOTHING = Buffer.alloc(0)
+const NO_TRAILERS: HeaderList = []
+const NO_LENGTH = -1
+
+// How the end of a response is told.
+const BODILESS = 0
+const SIZED = 1
+const CHUNKED = 2
+/** By the end of the connection: HTTP/1.0. */
+const UNTIL_CLOSE = 3
+/** There is no body, and no field says so yet. */
+const EMPTY = 4
+
+/** Fields that tell it. */
+const FRAMING_FIELDS: readonly string[] = ['', '', 'transfer-encoding: chunked\r\n', '', 'content-length: 0\r\n']
 
 export class Http1Stream implements Stream {
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
-  readonly #connection: Http1Connection
-  #uncredited = 0
-  #paused = false
-  #requestEnded: boolean
-  #over = false
-  /** The response is complete; the rest of the body is discarded. */
-  #isLate = false
+  readonly #connection: Http1Carrier
+  readonly #isHttp10: boolean
+  readonly #isHead: boolean
+  events: StreamEvents = NO_LISTENER
   meter: QueueMeter | undefined = undefined
+  /** The request has come whole. */
+  requestEnded: boolean
+  /** It is the oldest request of its connection without a complete answer. */
+  #inTurn = false
+  /** The connection ends behind the answer. */
+  isLast = false
+  #isOver = false
+  // The request's body.
+  #uncredited = 0
+  /** It is not read on until more of it is taken. */
+  held = false
+  // The response.
+  #wantsContinue = false
+  /** Its head, until it is written. */
+  #head: HeaderList | undefined
+  #hasHead = false
+  #isHeadWritten = false
+  #framing = BODILESS
+  /** Bytes of the body that are still to come. */
+  #left = NO_LENGTH
+  #hasEnd = false
+  #trailers: HeaderList = NO_TRAILERS
+  /** Body that waits; undefined until needed. */
+  #queue: ChunkQueue | undefined
+  queued: number = 0
+  /** Size of the head while it waits. */
+  headBytes = 0
+  #isHigh = false
 
-  constructor(request: IncomingMessage, response: ServerResponse, connection: Http1Connection, requestEnded: boolean) {
-    this.#request = request
-    this.#response = response
+  constructor(connection: Http1Carrier, { isHttp10, hasBody, list }: Http1Head) {
     this.#connection = connection
-    this.#requestEnded = requestEnded
-    response.sendDate = false
+    this.#isHttp10 = isHttp10
+    this.#isHead = list[1] === 'HEAD'
+    this.requestEnded = !hasBody
   }
 
-  start(events: StreamEvents): void {
-    const request = this.#request
-    const response = this.#response
-    request.on('error', () => undefined)
-    response.on('error', () => undefined)
-    response.on('drain', () => {
-      this.meter?.onQueued(response.writableLength)
-      events.onDrained()
-    })
-    response.on('close', () => {
-      this.meter?.onQueued(0)
-      if (response.writableFinished || this.#over) return
-      this.#over = true
-      events.onReset('connection')
-    })
-    if (this.#requestEnded) {
-      request.resume()
-      return
-    }
-    request.on('data', (chunk: Buffer) => {
-      if (this.#isLate) return
-      this.#uncredited += chunk.length
-      if (this.#uncredited >= this.#mostUncredited) {
-        this.#paused = true
-        request.pause()
-      }
-      events.onBody(chunk, false)
-    })
-    request.on('end', () => {
-      this.#requestEnded = true
-      if (this.#isLate) return
-      if (request.rawTrailers.length > 0) events.onTrailers(lowerNames(request.rawTrailers))
-      else events.onBody(EMPTY, true)
-    })
+  // === the request's body ===
+
+  onBody(bytes: Buffer, end: boolean): void {
+    if (end) this.requestEnded = true
+    if (this.#hasEnd || this.#isOver) return
+    this.#uncredited += bytes.length
+    if (this.#uncredited >= this.#mostUncredited && !end) this.held = true
+    this.events.onBody(bytes, end)
+  }
+
+  onTrailers(list: HeaderList): void {
+    this.requestEnded = true
+    if (!this.#hasEnd && !this.#isOver) this.events.onTrailers(list)
   }
 
   /** As over HTTP/2: little before the caller is authenticated. */
@@ -95,111 +123,200 @@ export class Http1Stream implements Stream {
     return this.#connection.peer.charge.known ? HIGH_WATER_BYTES : SERVER_LIMITS.initialConnectionWindowBytes
   }
 
-  /** Bytes that the socket accepts without reporting completion do not count as queued. */
-  get queued(): number {
-    const response = this.#response
-    return response.writableNeedDrain || response.writableEnded ? response.writableLength : 0
+  credit(bytes: number): void {
+    this.#uncredited = Math.max(0, this.#uncredited - bytes)
+    if (this.held && this.#uncredited < this.#mostUncredited) this.#release()
+  }
+
+  #release(): void {
+    if (!this.held) return
+    this.held = false
+    this.#connection.goOn()
+  }
+
+  // === the response ===
+
+  get memory(): number {
+    return this.#queue?.memory ?? 0
+  }
+
+  /** The answer is complete, and none of it waits. */
+  get isAnswered(): boolean {
+    return this.#hasEnd && this.#isHeadWritten && this.queued === 0
   }
 
   headers(list: HeaderList, end: boolean): void {
-    const response = this.#response
-    if (response.destroyed || response.headersSent) return
+    if (this.#isOver || this.#hasHead) return
     const status = Number(list[1])
     if (status < 200) {
-      // RFC 9110 section 15.2: HTTP/1.0 has no interim responses, and node:http sends only these two by itself.
-      if (status === 100 && this.#request.httpVersionMinor > 0) response.writeContinue()
+      // RFC 9110 section 15.2: HTTP/1.0 has no interim responses, and of the others clients expect only this one.
+      if (status === 100 && !this.#isHttp10) this.#continue()
       return
     }
-    this.#mayBeLast()
-    try {
-      // node:http takes `:status` separately.
-      response.writeHead(status, list.slice(2))
-    } catch {
-      // A field that HTTP/1.1 cannot carry; nothing has been sent yet.
+    this.#hasHead = true
+    this.#head = list
+    if (!this.#frame(list, status, end)) {
       this.reset('internal')
       return
     }
-    if (end) this.#end()
-    // flushHeaders() would write the head alone, and as UTF-8: with an empty piece it is written as latin1, in one write with what follows in this
-    // turn. node:http ignores pieces of a response that has no body: its head waits for the end.
-    else response.write(EMPTY)
+    if (end) this.#hasEnd = true
+    if (this.#inTurn) this.#writeHead()
+    else {
+      this.headBytes = headerListBytes(list)
+      this.#connection.onWaiting(this.headBytes)
+    }
+    if (end) this.#onEnd()
   }
 
-  /**
-   * Whether the connection ends with this response: because the request's body will not be read and must not be taken for the next request, because
-   * of a drain, or because too many requests are open. Requests pipelined behind this one have already begun and are answered first: `close` goes
-   * into the last response (RFC 9112 section 9.6), and no more requests are accepted.
-   */
-  #mayBeLast(): void {
-    const connection = this.#connection
-    const { newest } = connection
-    const goesOn = !connection.draining && !connection.server.draining && !connection.closing
-    if (this.#requestEnded && goesOn) return
-    if (newest === this.#response) this.#response.shouldKeepAlive = false
-    // The last response's head may already be sent: then the next request's response ends the connection.
-    if (newest?.headersSent !== true) connection.closing = true
+  #continue(): void {
+    if (!this.#inTurn) {
+      this.#wantsContinue = true
+      return
+    }
+    this.#connection.output.append(CONTINUE)
+    this.#connection.signal()
+  }
+
+  /** RFC 9112 section 6.3. False: the length is none. */
+  #frame(list: HeaderList, status: number, end: boolean): boolean {
+    let length = NO_LENGTH
+    for (let i = 2; i + 1 < list.length; i += 2) {
+      if (list[i] !== 'content-length') continue
+      if (length !== NO_LENGTH) return false
+      length = contentLengthOf(list[i + 1] ?? '')
+      if (length < 0) return false
+    }
+    if (this.#isHead || status === 204 || status === 304) return true
+    if (length !== NO_LENGTH) this.#framing = SIZED
+    else if (end) this.#framing = EMPTY
+    else this.#framing = this.#isHttp10 ? UNTIL_CLOSE : CHUNKED
+    this.#left = length
+    return true
   }
 
   body(chunk: Buffer, end: boolean): void {
-    const response = this.#response
-    if (response.destroyed || response.writableEnded) return
-    // A copy: it waits in the socket, but the chunk is only valid during this call.
-    if (chunk.length > 0) response.write(Buffer.from(chunk))
-    if (end) this.#end()
-    this.meter?.onQueued(response.writableLength)
-  }
-
-  #end(): void {
-    if (!this.#requestEnded) this.#linger()
-    this.#response.end()
-  }
-
-  /**
-   * A client in the middle of an upload gets the whole response at once, with time to read it: the rest of its body is discarded, and the connection,
-   * whose last response this is (`#mayBeLast`), is closed afterwards, or after a period of silence, or when it takes too long.
-   */
-  #linger(): void {
-    const request = this.#request
-    const { socket } = request
-    this.#isLate = true
-    // node:http would close it right after the response.
-    socket.destroySoon = () => void socket.end()
-    const silence = setTimeout(() => socket.destroy(), LINGER_MS)
-    const deadline = setTimeout(() => socket.destroy(), SERVER_LIMITS.lateBodyMs)
-    request.on('data', () => silence.refresh())
-    socket.once('close', () => {
-      clearTimeout(silence)
-      clearTimeout(deadline)
-    })
-    request.once('end', () => {
-      Reflect.deleteProperty(socket, 'destroySoon')
-      if (socket.writableEnded) socket.destroySoon()
-    })
-    // A handler that responds without reading the body returns no credit.
-    request.resume()
+    if (this.#isOver || this.#hasEnd || !this.#hasHead) return
+    if (this.#framing === SIZED) {
+      this.#left -= chunk.length
+      // A client would take what is too much for the next response, or wait for what is missing.
+      if (this.#left < 0 || (end && this.#left > 0)) {
+        this.reset('internal')
+        return
+      }
+    }
+    if (end) this.#hasEnd = true
+    if (chunk.length > 0 && this.#framing !== BODILESS) this.#send(chunk)
+    if (end) this.#onEnd()
   }
 
   trailers(list: HeaderList): void {
-    const headers: [string, string][] = []
-    for (let i = 0; i + 1 < list.length; i += 2) headers.push([list[i] ?? '', list[i + 1] ?? ''])
-    this.#response.addTrailers(headers)
-    this.#end()
+    this.#trailers = list
+    this.body(NOTHING, true)
   }
 
-  credit(bytes: number): void {
-    this.#uncredited = Math.max(0, this.#uncredited - bytes)
-    if (!this.#paused || this.#uncredited >= this.#mostUncredited) return
-    this.#paused = false
-    this.#request.resume()
+  #send(chunk: Buffer): void {
+    const connection = this.#connection
+    if (this.#isHeadWritten && this.queued === 0 && chunk.length <= connection.room) {
+      this.#write(chunk.length)
+      connection.output.append(chunk)
+      this.#writeEnd()
+      connection.signal()
+      return
+    }
+    this.#queue ??= new ChunkQueue()
+    this.#queue.push(chunk)
+    this.queued = this.#queue.bytes
+    connection.onWaiting(chunk.length)
+    if (this.queued >= LEAST_WATER_BYTES) this.#isHigh = true
+    this.meter?.onQueued(this.#queue.memory)
+    if (this.#inTurn) connection.signal()
   }
 
-  /** HTTP/1.1 can only reset by closing the connection: an unfinished message never ends cleanly. */
+  #write(bytes: number): void {
+    if (this.#framing === CHUNKED) this.#connection.output.append(Buffer.from(`${bytes.toString(16)}\r\n`, 'latin1'))
+  }
+
+  #writeEnd(): void {
+    if (this.#framing === CHUNKED) this.#connection.output.append(LINE_END)
+  }
+
+  #onEnd(): void {
+    // The rest of the body is read and dropped.
+    this.#release()
+    if (this.isAnswered) this.#finish()
+  }
+
+  #finish(): void {
+    const connection = this.#connection
+    if (this.#framing === CHUNKED && !writeLastChunk(connection.output, this.#trailers)) {
+      this.reset('internal')
+      return
+    }
+    connection.signal()
+    connection.onAnswered(this)
+  }
+
+  // === for the connection ===
+
+  /** All responses before it are complete. */
+  begin(): void {
+    this.#inTurn = true
+    if (this.#wantsContinue) this.#continue()
+    if (this.#hasHead && !this.#isOver) this.#writeHead()
+    if (this.isAnswered && !this.#isOver) this.#finish()
+  }
+
+  #writeHead(): void {
+    const connection = this.#connection
+    const head = this.#head ?? []
+    this.#head = undefined
+    connection.onWaiting(-this.headBytes)
+    this.headBytes = 0
+    this.isLast = connection.isLast(this) || this.#framing === UNTIL_CLOSE
+    const alive = this.isLast ? CLOSE : connection.keepAlive
+    if (!writeAnswerHead(connection.output, head, (FRAMING_FIELDS[this.#framing] ?? '') + alive)) {
+      this.reset('internal')
+      return
+    }
+    this.#isHeadWritten = true
+    connection.signal()
+  }
+
+  /** Moves at most about `most` bytes of the body into the output. */
+  moveOn(most: number): void {
+    const queue = this.#queue
+    if (queue === undefined || !this.#isHeadWritten) return
+    const size = Math.min(most, queue.bytes)
+    this.#write(size)
+    queue.moveTo(this.#connection.output, size)
+    this.#writeEnd()
+    this.#connection.onWaiting(-size)
+    this.queued = queue.bytes
+    this.meter?.onQueued(queue.memory)
+    if (this.isAnswered) this.#finish()
+    else this.#notifyDrained()
+  }
+
+  #notifyDrained(): void {
+    if (!this.#isHigh || this.queued >= ANSWER_WATER_BYTES) return
+    if (this.queued === 0) this.#isHigh = false
+    this.events.onDrained()
+  }
+
   reset(_reason: ResetReason): void {
-    this.#over = true
-    this.#request.socket.destroy()
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#connection.abort()
   }
-}
 
-function lowerNames(raw: readonly string[]): HeaderList {
-  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
+  /** The connection is gone. */
+  lose(): void {
+    const isTold = !this.#isOver && !this.#hasEnd
+    this.#isOver = true
+    this.#queue?.clear()
+    this.#queue = undefined
+    this.queued = 0
+    this.meter?.onQueued(0)
+    if (isTold) this.events.onReset('connection')
+  }
 }

@@ -8,7 +8,8 @@ import { SERVER_LIMITS } from '../../../http2/limits.ts'
 import { ServerConnection } from '../../../http2/server.ts'
 import type { Peer, RequestHandler } from '../../../kit/api/stream.ts'
 import type { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
-import { Http2Socket } from '../socket/http2-socket.ts'
+import { AT } from '../../../kit/io/stalls/steps.ts'
+import { EngineSocket } from '../socket/engine-socket.ts'
 import { type Unread, unreadOutput } from '../socket/unread-output.ts'
 
 interface Http2ServerLimits {
@@ -59,7 +60,7 @@ export function serveHttp2(
     },
     onWritten: () => undefined,
   }
-  const driver = new Http2Socket(socket, counters, events, peer)
+  const driver = new EngineSocket(socket, events, { counters, payer: peer })
   const engineLimits = {
     ...SERVER_LIMITS,
     maxConcurrentStreams: limits.maxConcurrentStreams,
@@ -78,7 +79,7 @@ export function serveHttp2(
     end: () => connection.abuse('slowRead'),
   }
   unreadOutput.add(unread)
-  driver.start(connection)
+  driver.start(connection, AT.http2)
   return {
     drain: () => connection.drain(performance.now()),
     // Clients open odd-numbered streams (RFC 9113 section 5.1.1).

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
 import { TlsPairs } from '../../../../test/harness/tls-pairs.ts'
 import { standsStill, waitFor } from '../../../../test/harness/wait.ts'
-import { listenSharedRead } from './shared-read.ts'
+import { endSharedRead, listenSharedRead } from './shared-read.ts'
 import { closeAfter, LINGER_BYTES } from './socket-close.ts'
 
 const pairs = new TlsPairs()
@@ -74,6 +74,41 @@ test('who listens later takes the place of who did before', async () => {
     await waitFor('them', () => got.length > 0)
     assert.deepEqual(got.splice(0), [`${name} bytes`])
   }
+})
+
+test('a socket without an owner keeps what it reads, in memory of its own, for the next one', async () => {
+  const { client, accepted } = await pairs.open()
+  const first: string[] = []
+  const listener = (chunk: Buffer): void => void first.push(chunk.toString())
+  assert.ok(listenSharedRead(accepted, listener))
+  client.write('first ')
+  await waitFor('the first', () => first.length > 0)
+  accepted.off('data', listener)
+  endSharedRead(accepted)
+  Object.assign(accepted, { readableFlowing: null })
+  client.write('between ')
+  await waitFor('what is kept', () => accepted.readableLength > 0)
+  const other = await pairs.open()
+  assert.ok(listenSharedRead(other.accepted, () => undefined))
+  other.client.end(SENT)
+  await once(other.accepted, 'end')
+  const next: string[] = []
+  assert.ok(listenSharedRead(accepted, (chunk) => void next.push(chunk.toString())))
+  client.end('last')
+  await once(accepted, 'end')
+  assert.deepEqual([first.join(''), next.join('')], ['first ', 'between last'])
+})
+
+test('without an owner that shares the memory it is an ordinary stream', async () => {
+  const { client, accepted } = await pairs.open()
+  assert.ok(listenSharedRead(accepted, () => assert.fail('read by the former owner')))
+  accepted.removeAllListeners('data')
+  endSharedRead(accepted)
+  client.end(SENT)
+  const got: Buffer[] = []
+  accepted.on('data', (chunk: Buffer) => void got.push(chunk))
+  await once(accepted, 'end')
+  assert.ok(Buffer.concat(got).equals(SENT))
 })
 
 test('of a socket that is closed only a little is still read, whoever has read it before', async () => {

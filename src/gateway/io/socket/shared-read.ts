@@ -50,6 +50,16 @@ export function listenSharedRead(socket: Duplex, receive: (chunk: Buffer) => voi
   return true
 }
 
+/**
+ * The socket is an ordinary stream again: what it reads from now on is copied, and waits for its next owner, who may call `listenSharedRead` again.
+ * Its system handle keeps the shared buffer, which Node cannot take from it.
+ */
+export function endSharedRead(socket: Duplex): void {
+  if (!(socket instanceof Socket) || keys === undefined || Reflect.get(socket, keys.buffer) !== memory) return
+  const callback: OnReadOpts['callback'] = (bytes) => socket.push(Buffer.from(memory.subarray(0, bytes)))
+  Reflect.set(socket, keys.callback, callback)
+}
+
 function takesUserBuffer(handle: unknown): handle is UserBufferHandle {
   return typeof handle === 'object' && handle !== null && 'useUserBuffer' in handle
 }

@@ -8,8 +8,9 @@ import { SETTINGS_TIMEOUT } from '../../../http2/frames.ts'
 import type { HeadMemory } from '../../../http2/header-frames.ts'
 import { CLIENT_SIDE_LIMITS } from '../../../http2/limits.ts'
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
+import { AT } from '../../../kit/io/stalls/steps.ts'
 import type { UpstreamCounters } from '../../metrics/upstream-counters.ts'
-import { Http2Socket, type Http2SocketEvents } from '../socket/http2-socket.ts'
+import { EngineSocket, type EngineSocketEvents } from '../socket/engine-socket.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
@@ -57,9 +58,9 @@ const BYTES_PER_LOAD_BITS = 13
 const LIGHT_STREAMS = 80
 const LIGHT_BYTES = 256 * 1024
 
-export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carrier {
+export class UpstreamConnection implements ClientEvents, EngineSocketEvents, Carrier {
   readonly #owner: ConnectionOwner
-  readonly #driver: Http2Socket
+  readonly #driver: EngineSocket
   readonly #connection: ClientConnection
   readonly #expiresAtMs: number
   #expired = false
@@ -78,7 +79,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   /**
    * @param chance in [0, 1)
-   * @param isBulk see Http2Socket
+   * @param isBulk see EngineSocket
    * @param head see Connection
    */
   constructor(
@@ -93,9 +94,9 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     this.#owner = owner
     this.#expiresAtMs = nowMs + MAX_AGE_MS * (1 - AGE_JITTER + 2 * AGE_JITTER * chance)
     this.#idleSinceMs = nowMs
-    this.#driver = new Http2Socket(socket, counters, this, undefined, isBulk)
+    this.#driver = new EngineSocket(socket, this, { counters, isBulk })
     this.#connection = new ClientConnection(CLIENT_SIDE_LIMITS, counters, this.#driver, this, nowMs, head)
-    this.#driver.start(this.#connection)
+    this.#driver.start(this.#connection, AT.upstream)
   }
 
   /** Has a free stream. */

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { RoundRobinQueue } from '../../../../kit/core/queues/round-robin-queue.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../../kit/io/world/coarse-ticker.ts'
 import { ClientHelloReader, MAX_CLIENT_HELLO_BYTES } from '../../../core/handshakes/client-hello.ts'
-import { socketReads } from '../../socket/http2-socket.ts'
+import { socketReads } from '../../socket/engine-socket.ts'
 import { Expected, ReadRotation, startReading, stopReading } from './read-rotation.ts'
 
 export interface HandshakesOptions {

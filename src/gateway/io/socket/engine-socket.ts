@@ -1,15 +1,17 @@
-// Drives an HTTP/2 connection over a socket: bytes in, bytes out, and closing. Everything read in one turn of the event loop is answered in one write
-// per connection; at most one write is pending, so a peer that does not read leaves its data in the engine, where `Stream.queued` counts it.
+// Drives a connection over HTTP/2, or of a client over HTTP/1.1, on a socket: bytes in, bytes out, and closing. Everything read in one turn of the event
+// loop is answered in one write per connection; at most one write is pending, so a peer that does not read leaves its data in the engine, where
+// `Stream.queued` counts it.
 
 import type { Duplex } from 'node:stream'
-import type { Connection, ConnectionDriver } from '../../../http2/connection.ts'
+import type { ConnectionDriver } from '../../../http2/connection.ts'
 import type { Http2Counters } from '../../../http2/counters.ts'
+import type { Pace } from '../../../http2/frame-reader.ts'
 import type { Charge } from '../../../kit/api/stream.ts'
 import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { threadScheduler } from '../scheduling/thread-scheduler.ts'
-import { listenSharedRead } from './shared-read.ts'
+import { endSharedRead, listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
 import { type TurnOutput, writeAtTurnEnd, writingTurns } from './turn-outputs.ts'
 
@@ -27,10 +29,10 @@ const NOTHING = Buffer.alloc(0)
 
 /** Bytes of all pending writes. */
 let underway = 0
-/** Chunks received by HTTP/2 connections of this thread. */
+/** Chunks received by connections of this thread. */
 let reads = 0
 
-/** Grows with all HTTP/2 input from clients and endpoints: tells whether the thread has other work. */
+/** Grows with all input from clients, and from endpoints over HTTP/2: tells whether the thread has other work. */
 export function socketReads(): number {
   return reads
 }
@@ -40,8 +42,30 @@ interface Payer {
   readonly charge: Charge
 }
 
+/** A connection without I/O: src/http2/connection.ts has the meaning of its methods. */
+export interface SocketEngine {
+  receive(chunk: Buffer, nowMs: number, from: number, pace: Pace): number
+  takeOutput(budget: number, into: Buffer[]): boolean
+  releaseOutput(): void
+  readonly hasOutput: boolean
+  onSocketClosed(): void
+  destroy(code: number): void
+  tick(nowMs: number): void
+  /** Takes no input until it calls `goOn`; HTTP/2 has windows instead. Default: false */
+  readonly held?: boolean
+}
+
+interface EngineSocketOptions {
+  /** Counts peers that do not read, whose connections end. Default: a peer may pause, as only HTTP/1.1, without windows, needs it. */
+  readonly counters?: Http2Counters
+  /** Who is charged for its cost. Default: none, input is charged response by response. */
+  readonly payer?: Payer
+  /** Its input waits behind that of other connections without a payer. Default: false */
+  readonly isBulk?: boolean
+}
+
 /** Listener for the end of a connection. */
-export interface Http2SocketEvents {
+export interface EngineSocketEvents {
   /**
    * The connection is closed and its streams were notified. Called once.
    * @param message '' for a clean end, else the reason: an error code of RFC 9113 section 7, or the socket's error
@@ -51,11 +75,11 @@ export interface Http2SocketEvents {
   onWritten(): void
 }
 
-export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Waiter {
+export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Waiter {
   readonly #socket: Duplex
-  readonly #counters: Http2Counters
-  readonly #events: Http2SocketEvents
-  #connection: Connection | undefined
+  readonly #counters: Http2Counters | undefined
+  readonly #events: EngineSocketEvents
+  #connection: SocketEngine | undefined
   /** Reused for the buffers of each write. */
   readonly #parts: Buffer[] = []
   readonly #onWritten: (error?: Error | null) => void
@@ -69,6 +93,12 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
   #unknownMs = 0
   /** Input that waits; the socket is paused meanwhile. */
   readonly #kept: Buffer[] = []
+  /** The socket is not read. */
+  #isPaused = false
+  /** It is among those whose input waits. */
+  #isInTurn = false
+  /** The socket was given away. */
+  #isReleased = false
   /** Input is overwritten by the next read. */
   #isShared = false
   #dirty = false
@@ -81,6 +111,8 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
   #stuckSinceMs = 0
   /** The engine is done. */
   #closed = false
+  /** It writes no more. */
+  #ending = false
   #ended = false
   /** When closing began. */
   #endingSinceMs = 0
@@ -92,11 +124,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
   #recentBytes = 0
   #recentTurn = 0
 
-  /**
-   * @param payer who is charged for its cost; default: none, input is charged response by response
-   * @param isBulk its input waits behind that of other connections without a payer
-   */
-  constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents, payer?: Payer, isBulk = false) {
+  constructor(socket: Duplex, events: EngineSocketEvents, { counters, payer, isBulk = false }: EngineSocketOptions) {
     this.#payer = payer
     this.#isBulk = isBulk
     this.#socket = socket
@@ -105,17 +133,20 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     this.#onWritten = () => this.#written()
   }
 
-  /** Connects the two. Not done in the constructor, because a connection is created with its driver, and writes at once. */
-  start(connection: Connection): void {
+  /**
+   * Connects the two. Not done in the constructor, because a connection is created with its driver, and writes at once.
+   * @param step what reading its input is (steps.ts)
+   */
+  start(connection: SocketEngine, step: number): void {
     this.#connection = connection
-    this.#step = connection.isServer ? AT.http2 : AT.upstream
+    this.#step = step
     const socket = this.#socket
-    this.#isShared = listenSharedRead(socket, (chunk) => this.#receive(chunk))
+    this.#isShared = listenSharedRead(socket, this.#onData)
     socket.on('error', (error: Error) => {
       this.#error = error.message
     })
-    // A peer that has sent FIN can no longer receive: HTTP/2 has no half-closed connections.
-    socket.on('end', () => this.#onSocketClose())
+    // A peer that has sent FIN counts as one that no longer receives: HTTP/2 has no half-closed connections.
+    socket.on('end', this.#onEnd)
     socket.on('close', () => {
       // A write that is cut off may never be reported.
       underway -= this.#writingBytes
@@ -132,7 +163,13 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     return turns > 30 ? 0 : this.#recentBytes >> turns
   }
 
-  #receive(chunk: Buffer): void {
+  readonly #onEnd = (): void => {
+    // An answer that is complete in this turn.
+    this.writeOut()
+    this.#onSocketClose()
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
     reads++
     if (this.#closed) {
       this.#discarded += chunk.length
@@ -141,8 +178,9 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     }
     this.#recentBytes = this.recentBytes + chunk.length
     this.#recentTurn = writingTurns()
-    if (this.#kept.length > 0) {
+    if (this.#kept.length > 0 || this.#isHeld) {
       this.#keep(chunk, 0)
+      this.#pause()
       return
     }
     const nowMs = performance.now()
@@ -158,11 +196,43 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
       if (payer === undefined) threadScheduler.sharedDone(nowMs, endMs)
       else this.#charge(payer, nowMs, endMs)
     }
-    if (at === chunk.length || this.#closed) return
-    this.#keep(chunk, at)
+    if (this.#closed || (at === chunk.length && !this.#isHeld)) return
+    if (at < chunk.length) this.#keep(chunk, at)
+    this.#pause()
+    if (!this.#isHeld) this.#wait(nowMs)
+  }
+
+  #pause(): void {
+    this.#isPaused = true
     this.#socket.pause()
+  }
+
+  #wait(nowMs: number): void {
+    if (this.#isInTurn) return
+    this.#isInTurn = true
+    const payer = this.#payer
     if (payer === undefined) threadScheduler.waitShared(this, this.#isBulk)
     else threadScheduler.wait(this.#accountOf(payer, nowMs), this)
+  }
+
+  get #isHeld(): boolean {
+    return this.#connection?.held === true
+  }
+
+  /** Input waits for its turn of the thread. */
+  get isWaiting(): boolean {
+    return this.#kept.length > 0
+  }
+
+  /** The engine takes input again. */
+  goOn(): void {
+    if (this.#kept.length > 0) this.#wait(performance.now())
+    else if (!this.#isInTurn) this.#readOn()
+  }
+
+  #readOn(): void {
+    this.#isPaused = false
+    if (!this.#socket.destroyed && !this.#isReleased && this.#discarded <= LINGER_BYTES) this.#socket.resume()
   }
 
   #read(chunk: Buffer, from: number, nowMs: number): number {
@@ -182,22 +252,22 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     const kept = this.#kept
     const nowMs = performance.now()
     threadScheduler.resumeSlice(nowMs, untilMs)
-    while (kept.length > 0) {
-      const chunk = kept[0] ?? NOTHING
+    while (kept.length > 0 && !this.#isHeld) {
+      // Not among those that are kept while it is read: the engine may give the socket away.
+      const chunk = kept.shift() ?? NOTHING
       const at = this.#closed ? chunk.length : this.#read(chunk, 0, nowMs)
       threadScheduler.keptBytes -= at
       if (at < chunk.length) {
-        kept[0] = chunk.subarray(at)
+        kept.unshift(chunk.subarray(at))
         break
       }
-      kept.shift()
     }
     const endMs = performance.now()
     endStep(endMs)
     if (this.#payer === undefined) threadScheduler.sharedDone(nowMs, endMs)
-    if (kept.length > 0) return true
-    if (!this.#socket.destroyed && this.#discarded <= LINGER_BYTES) this.#socket.resume()
-    return false
+    this.#isInTurn = kept.length > 0 && !this.#isHeld
+    if (kept.length === 0 && !this.#isHeld) this.#readOn()
+    return this.#isInTurn
   }
 
   #accountOf(payer: Payer, nowMs: number): Account {
@@ -252,8 +322,10 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     // Still marked dirty, so that output produced while gathering is included.
     const some = able && connection.takeOutput(underway > MANY_BYTES ? SHORT_WRITE_BYTES : WRITE_BYTES, parts)
     this.#dirty = false
+    // The engine may have waited for room in its output.
+    if (this.#isPaused && !this.#isHeld) this.goOn()
     if (!some) {
-      if (able && this.#closed) this.#end()
+      if (able && (this.#closed || this.#ending)) this.#end()
       return
     }
     this.#writing = true
@@ -279,11 +351,17 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     const connection = this.#connection
     if (connection === undefined) return
     connection.releaseOutput()
-    if (this.#closed || connection.hasOutput) this.onOutput()
+    if (this.#closed || this.#ending || connection.hasOutput) this.onOutput()
     this.#events.onWritten()
   }
 
   // === closing ===
+
+  /** Closes for writing behind the output; input is still passed on. */
+  endOutput(): void {
+    this.#ending = true
+    this.onOutput()
+  }
 
   /** After the last byte: the peer may still read what is in transit. */
   #end(): void {
@@ -308,18 +386,54 @@ export class Http2Socket implements ConnectionDriver, Tickable, TurnOutput, Wait
     this.#socket.destroy()
   }
 
+  /** Closes at once, without TLS' close_notify: what was sent is not complete. */
+  abort(): void {
+    this.#ended = true
+    this.#connection?.destroy(0)
+    this.#socket.destroy()
+  }
+
+  /** Gives the socket away, behind all output. What was read, and not passed on, is its next input. */
+  release(): void {
+    const socket = this.#socket
+    this.#isReleased = true
+    this.#closed = true
+    this.#ended = true
+    removeTickable(this)
+    this.#events.onClosed(0, '')
+    socket.off('data', this.#onData)
+    endSharedRead(socket)
+    socket.off('end', this.#onEnd)
+    this.#writeRest()
+    const rest = Buffer.concat(this.#kept.splice(0))
+    threadScheduler.keptBytes -= rest.length
+    // As before its first listener: it flows again when its new owner says so, and reports its end until then.
+    Object.assign(socket, { readableFlowing: null })
+    if (rest.length > 0) socket.unshift(rest)
+  }
+
+  /** Copied, because this driver no longer releases the memory of a write. */
+  #writeRest(): void {
+    const parts = this.#parts
+    if (this.#connection?.takeOutput(WRITE_BYTES, parts) === true) this.#socket.write(Buffer.concat(parts))
+    parts.length = 0
+    if (!this.#writing) this.#connection?.releaseOutput()
+  }
+
   tick(nowMs: number): void {
     if (!this.#closed) this.#connection?.tick(nowMs)
-    if (this.#ended || this.#hasty) {
+    if (this.#closed && (this.#ended || this.#hasty)) {
       if (this.#endingSinceMs === 0) this.#endingSinceMs = nowMs
       else if (nowMs - this.#endingSinceMs >= LINGER_MS) this.#socket.destroy()
       return
     }
+    const counters = this.#counters
+    if (counters === undefined) return
     if (!this.#writing || this.#writes !== this.#writesSeen) {
       this.#writesSeen = this.#writes
       this.#stuckSinceMs = nowMs
     } else if (nowMs - this.#stuckSinceMs >= SLOW_READ_MS) {
-      this.#counters.slowRead++
+      counters.slowRead++
       this.#socket.destroy(new Error('the peer does not read'))
     }
   }

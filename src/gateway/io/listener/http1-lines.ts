@@ -1,0 +1,226 @@
+// The lines of a head over HTTP/1.1 (RFC 9112 sections 3 and 5), each of which has come whole: what they may contain, and nothing else. A line that
+// another server could read differently is refused, not repaired.
+
+import { METHODS } from 'node:http'
+import { latin1Text } from '../../../http2/hpack/latin1.ts'
+
+export const CR = 0x0d
+export const LF = 0x0a
+const SPACE = 0x20
+const TAB = 0x09
+const COLON = 0x3a
+const SLASH = 0x2f
+const STAR = 0x2a
+const QUESTION = 0x3f
+const AT_SIGN = 0x40
+const SEMICOLON = 0x3b
+const EQUALS = 0x3d
+const ZERO = 0x30
+const NINE = 0x39
+
+/** The octets of a token (RFC 9110 section 5.6.2), as lower case; 0 for all others. */
+export const TOKEN_OCTETS: Uint8Array = new Uint8Array(256)
+for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") {
+  TOKEN_OCTETS[char.charCodeAt(0)] = char.charCodeAt(0)
+  TOKEN_OCTETS[char.toUpperCase().charCodeAt(0)] = char.charCodeAt(0)
+}
+/** 1 for the octets of a field value: visible ASCII, obs-text, SP and HTAB. */
+export const VALUE_OCTETS: Uint8Array = new Uint8Array(256)
+for (let octet = SPACE; octet < 0x100; octet++) VALUE_OCTETS[octet] = octet === 0x7f ? 0 : 1
+VALUE_OCTETS[TAB] = 1
+/** 1 for the octets of a target: visible ASCII. */
+const TARGET_OCTETS: Uint8Array = new Uint8Array(256)
+TARGET_OCTETS.fill(1, SPACE + 1, 0x7f)
+/** 1 for the octets of user, host and port in a target in absolute-form (RFC 3986 section 3.2). */
+const AUTHORITY_OCTETS: Uint8Array = new Uint8Array(256)
+for (const char of "!$%&'()*+,-.:;=@[]_~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+  AUTHORITY_OCTETS[char.charCodeAt(0)] = 1
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
+const LONGEST_METHOD: number = Math.max(...METHODS.map(({ length }) => length))
+const VERSION = 'HTTP/1.'
+/** SP, and the version. */
+const VERSION_BYTES = VERSION.length + 2
+/** Longer names are made in two steps. */
+const SHORT_NAME = 64
+const scratch: Buffer = Buffer.allocUnsafeSlow(SHORT_NAME)
+
+/** Names that nearly all requests have, by length and first octet: their strings need not be made. */
+const COMMON_NAMES: ReadonlyMap<number, string> = new Map(
+  [
+    'host',
+    'accept',
+    'user-agent',
+    'connection',
+    'content-type',
+    'authorization',
+    'content-length',
+    'accept-encoding',
+    'transfer-encoding',
+  ].map((name) => [(name.length << 8) | name.charCodeAt(0), name]),
+)
+
+export class Http1Lines {
+  // The last request line.
+  method = ''
+  target = ''
+  isHttp10 = false
+  // The last field line.
+  name = ''
+  value = ''
+  /** A tab is next to the value, which is allowed; but not all servers see the same value then. */
+  hasTab = false
+
+  /** `bytes` from `from` to `to`, without the end of the line. @returns whether it is a request line */
+  readRequestLine(bytes: Buffer, from: number, to: number): boolean {
+    const end = to - VERSION_BYTES
+    const space = methodEnd(bytes, from, end)
+    if (space < 0 || !isVersion(bytes, end)) return false
+    const minor = bytes[to - 1]
+    if (minor !== ZERO && minor !== ZERO + 1) return false
+    this.isHttp10 = minor === ZERO
+    this.method = latin1Text(bytes, from, space)
+    if (!KNOWN_METHODS.has(this.method)) return false
+    // The server answers CONNECT, which has another form, without a look at it.
+    if (this.method !== 'CONNECT' && !isTarget(bytes, space + 1, end)) return false
+    this.target = latin1Text(bytes, space + 1, end)
+    return true
+  }
+
+  /** The same for a field. No blanks in front of the name, or between it and the colon: a line that continues another is none. */
+  readField(bytes: Buffer, from: number, to: number): boolean {
+    let at = from
+    for (let octet = 0; at < to && bytes[at] !== COLON; at++) {
+      octet = TOKEN_OCTETS[bytes[at] as number] as number
+      if (octet === 0) return false
+      if (at - from < SHORT_NAME) scratch[at - from] = octet
+    }
+    if (at === from || at === to) return false
+    this.name = nameText(bytes, from, at)
+    let [first, last] = [at + 1, to]
+    this.hasTab = false
+    while (first < last && this.#isBlank(bytes[first])) first++
+    while (last > first && this.#isBlank(bytes[last - 1])) last--
+    for (let i = first; i < last; i++) if (VALUE_OCTETS[bytes[i] as number] === 0) return false
+    this.value = latin1Text(bytes, first, last)
+    return true
+  }
+
+  #isBlank(octet: number | undefined): boolean {
+    if (octet === TAB) this.hasTab = true
+    return octet === SPACE || octet === TAB
+  }
+}
+
+function methodEnd(bytes: Buffer, from: number, end: number): number {
+  const last = Math.min(end, from + LONGEST_METHOD + 1)
+  for (let i = from; i < last; i++) if (bytes[i] === SPACE) return i
+  return -1
+}
+
+/** At `from`: SP, "HTTP/1.", and one octet more. */
+function isVersion(bytes: Buffer, from: number): boolean {
+  if (bytes[from] !== SPACE) return false
+  for (let i = 0; i < VERSION.length; i++) if (bytes[from + 1 + i] !== VERSION.charCodeAt(i)) return false
+  return true
+}
+
+/** RFC 9112 section 3.2: origin-form, `*`, or absolute-form. */
+function isTarget(bytes: Buffer, from: number, to: number): boolean {
+  if (from >= to) return false
+  if (bytes[from] === STAR) return to - from === 1
+  const path = bytes[from] === SLASH ? from : authorityEnd(bytes, from, to)
+  if (path < 0) return false
+  for (let i = path; i < to; i++) if (TARGET_OCTETS[bytes[i] as number] === 0) return false
+  return true
+}
+
+/** Where the path of a target in absolute-form begins, or its query; -1 = it is none. */
+function authorityEnd(bytes: Buffer, from: number, to: number): number {
+  let at = from
+  while (at < to && isLetter(bytes[at] as number)) at++
+  if (at === from || bytes[at] !== COLON || bytes[at + 1] !== SLASH || bytes[at + 2] !== SLASH) return -1
+  const authority = at + 3
+  let users = 0
+  for (at = authority; at < to && bytes[at] !== SLASH && bytes[at] !== QUESTION; at++) {
+    if (AUTHORITY_OCTETS[bytes[at] as number] === 0) return -1
+    if (bytes[at] === AT_SIGN) users++
+  }
+  return at === authority || users > 1 ? -1 : at
+}
+
+function isLetter(octet: number): boolean {
+  const lower = octet | 0x20
+  return lower >= 0x61 && lower <= 0x7a
+}
+
+/** The name as lower case; its octets were checked, and the first ones are in `scratch`. */
+function nameText(bytes: Buffer, from: number, to: number): string {
+  const length = to - from
+  if (length > SHORT_NAME) return latin1Text(bytes, from, to).toLowerCase()
+  const common = COMMON_NAMES.get((length << 8) | (scratch[0] as number))
+  return common !== undefined && isScratch(common) ? common : latin1Text(scratch, 0, length)
+}
+
+function isScratch(name: string): boolean {
+  for (let i = 1; i < name.length; i++) if (name.charCodeAt(i) !== scratch[i]) return false
+  return true
+}
+
+/** Content-Length (RFC 9112 section 6.2): digits alone; -1 = something else, or more than can be counted. */
+export function contentLengthOf(value: string): number {
+  if (value.length === 0) return -1
+  let length = 0
+  for (let i = 0; i < value.length; i++) {
+    const digit = value.charCodeAt(i)
+    if (digit < ZERO || digit > NINE) return -1
+    length = length * 10 + digit - ZERO
+    if (length > Number.MAX_SAFE_INTEGER) return -1
+  }
+  return length
+}
+
+/**
+ * The size in front of a chunk (RFC 9112 section 7.1), `bytes` from `from` to `to`, without the end of the line; -1 = it is none. Extensions mean
+ * nothing to us, but must be ones.
+ */
+export function chunkSizeOf(bytes: Buffer, from: number, to: number): number {
+  let size = 0
+  let at = from
+  for (let digit = 0; at < to; at++) {
+    digit = hexDigit(bytes[at] as number)
+    if (digit < 0) break
+    size = size * 16 + digit
+    if (size > Number.MAX_SAFE_INTEGER) return -1
+  }
+  return at > from && areExtensions(bytes, at, to) ? size : -1
+}
+
+function hexDigit(octet: number): number {
+  if (octet >= ZERO && octet <= NINE) return octet - ZERO
+  const lower = octet | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
+}
+
+/** Any number of `;name` and `;name=value`, both tokens: quoted values, which no client sends, are not read. */
+function areExtensions(bytes: Buffer, from: number, to: number): boolean {
+  let at = from
+  while (at < to) {
+    if (bytes[at] !== SEMICOLON) return false
+    const name = tokenEnd(bytes, at + 1, to)
+    if (name === at + 1) return false
+    at = name
+    if (bytes[at] !== EQUALS || at === to) continue
+    const value = tokenEnd(bytes, at + 1, to)
+    if (value === at + 1) return false
+    at = value
+  }
+  return true
+}
+
+function tokenEnd(bytes: Buffer, from: number, to: number): number {
+  let at = from
+  while (at < to && TOKEN_OCTETS[bytes[at] as number] !== 0) at++
+  return at
+}
