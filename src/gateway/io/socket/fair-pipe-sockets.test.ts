@@ -45,7 +45,7 @@ async function receivedBy(socket: TLSSocket, bytes: number = Number.POSITIVE_INF
   return Buffer.concat(chunks)
 }
 
-/** Of all sizes: alone in a turn and many at once, shorter and longer than a TLS record and than a slab. */
+/** Sends it in pieces of all sizes: alone in a turn and many at once, shorter and longer than a TLS record and than a slab. */
 async function sendPieces(socket: TLSSocket, sent: Buffer): Promise<void> {
   for (let at = 0; at < sent.length; ) {
     const size = randomInt(4) === 0 ? randomInt(1, 200 * KIB) : randomInt(1, 3 * KIB)

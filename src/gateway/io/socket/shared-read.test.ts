@@ -131,7 +131,7 @@ test('of a socket that is closed only a little is still read, whoever has read i
   assert.ok(accepted.bytesRead - before <= LINGER_BYTES + 2 * 64 * 1024, `${accepted.bytesRead - before} bytes`)
 })
 
-test('what is no open socket is listened to as ever', async () => {
+test('any other stream is listened to as ever', async () => {
   assert.equal(
     listenSharedRead(new Socket(), () => undefined),
     false,

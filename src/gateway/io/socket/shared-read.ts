@@ -31,7 +31,7 @@ function findKeys(): OnReadKeys | undefined {
 
 /**
  * Listens for what a socket reads, in place of who did so before by this function. @returns whether it reads into the shared buffer, as with `onread`: then each chunk is valid during the call only.
- * False: it is no open socket of the system, or this version of Node does it in another way.
+ * False: it is not an open socket of the system, or this version of Node does it in another way.
  */
 export function listenSharedRead(socket: Duplex, receive: (chunk: Buffer) => void): boolean {
   // If it shares the buffer, these are the chunks that it has read until now.
