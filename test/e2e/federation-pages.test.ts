@@ -103,7 +103,7 @@ const shownState = (items: readonly ShownItem[]): State =>
 const sorted = (state: State): [string, string][] => [...state].sort(([a], [b]) => (a < b ? -1 : 1))
 
 /** Applies what a watch brings, as an informer does: nothing comes twice, and nothing that is not there is changed. */
-function applied(state: State, watch: WatchLines): State {
+function applied(state: State, watch: Pick<WatchLines, 'events'>): State {
   const now = new Map(state)
   for (const { type, object } of watch.events) {
     const [key, value] = keyed(object, object.metadata.namespace)
@@ -195,6 +195,32 @@ test('what was written before a list is in it', PATIENT, async () => {
     assert.ok(!shownState(later).has(`${member.name}--default/${name}`), name)
   }
 })
+
+test('a watch that asks for the state has at its mark what was written before it, and goes on', PATIENT, async () => {
+  const query = 'watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan'
+  for (const member of members) {
+    const name = `before-${++writes}`
+    await pass()
+    await createPod(member, name)
+    const watch = watchThrough(gateway, `${ALL_PODS}?${query}`)
+    const writing = members.map((other) => labelPod(other, 'pod-05', `at-${++writes}`))
+    await waitFor('the mark', () => watch.events.some(({ type }) => type === 'BOOKMARK'))
+    const { events } = watch
+    const state = applied(new Map(), { events: events.slice(0, events.findIndex(isMark)) })
+    assert.ok(state.has(`${member.name}--default/${name}`))
+    await Promise.all(writing)
+    const wanted = JSON.stringify(sorted(await stateOf()))
+    await waitFor('the state of the members', () => {
+      const changes = { events: watch.events.filter((event) => !isMark(event)) }
+      return JSON.stringify(sorted(applied(new Map(), changes))) === wanted
+    })
+    assert.equal(watch.events.filter(isMark).length, 1)
+    watch.stop()
+    await deletePod(member, name)
+  }
+})
+
+const isMark = ({ type }: WatchLines['events'][number]): boolean => type === 'BOOKMARK'
 
 test('tokens that were changed show each pod once and as it was, or are refused', PATIENT, async () => {
   await pass()

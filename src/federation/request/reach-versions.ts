@@ -1,6 +1,7 @@
 // How new what is kept of a member has to be, and the wait for that. One that cannot be proved to be current in time does not hold up the others: a Warning
 // names it.
 
+import type { FreshnessQuestion } from '../../cache/core/changes/collection.ts'
 import type { CachedCollections } from '../../cache/state/cached-collections.ts'
 import type { CompiledFederation } from '../../gateway/core/cluster/compiled-cluster.ts'
 import type { ContinuePlace } from '../core/continue.ts'
@@ -41,7 +42,8 @@ export function awaitedBy(
   return versions === undefined ? { kind: 'expired' } : { kind: 'versions', versions, isExact }
 }
 
-const AT_ANY_RATE = { atOnce: false, whole: false }
+/** However long it takes. */
+export const AT_ANY_RATE: Pick<FreshnessQuestion, 'atOnce' | 'whole'> = { atOnce: false, whole: false }
 
 /**
  * @param ms how long it is waited at most
