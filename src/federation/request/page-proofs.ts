@@ -106,10 +106,13 @@ export class PageProofs {
   end(selected: SelectedObjects, { upTo, unproved }: Part): NextPage & Pick<SelectedObjects, 'objects' | 'left'> {
     const { objects, left, beyond } = selected
     const last = objects.at(-1)
-    if (upTo !== undefined && left === beyond)
+    // What these have listed was not compared: it is of the next page, though nothing of it may be kept yet.
+    const isCut = last !== undefined && objects.length === this.#limit && [...unproved].some((slot) => slot > last.slot)
+    if (upTo !== undefined && left === beyond && !isCut)
       return { objects, left, place: upTo, next: this.#pages.get(upTo.slot)?.next ?? '' }
     const page = last && unproved.has(last.slot) ? this.#pages.get(last.slot) : undefined
-    if (last === undefined || page === undefined || left === 0) return { objects, left, ...endOfKept(selected) }
+    if (last === undefined || (left === 0 && !isCut)) return { objects, left, ...endOfKept(selected) }
+    if (page === undefined) return { objects, left, place: { slot: last.slot, token: last.object.key }, next: '' }
     const { slot, object } = last
     if (lastKey(page) === object.key) {
       const place = page.next === '' ? { slot: slot + 1, token: '' } : { slot, token: object.key }
