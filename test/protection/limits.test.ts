@@ -160,7 +160,7 @@ test('a head that is larger than upstream takes: 431, and what was reserved for 
   for (const path of [`${PODS}/a`, PODS]) {
     const answer = await scene.send('DELETE', path, ['x-long', 'y'.repeat(40_000)])
     assert.equal(answer.status, 431, String(answer.body))
-    assert.match(messageOf(answer), /larger than the 30000 bytes that cluster "prod\.example\.com" takes/)
+    assert.match(messageOf(answer), /larger than the 30000 bytes that cluster "prod\.example\.com" accepts/)
   }
   assert.equal(scene.upstream.writes.length, 0)
   assert.deepEqual(scene.gate.released.map(({ uid }) => uid).sort(), ['uid-a', 'uid-a', 'uid-b', 'uid-c'])

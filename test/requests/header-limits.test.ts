@@ -146,7 +146,7 @@ describe('a request head that is larger than upstream takes', () => {
       assert.equal(status, 431, body)
       const { kind, reason, message } = JSON.parse(body) as Record<string, string>
       assert.deepEqual([kind, reason], ['Status', 'RequestHeaderFieldsTooLarge'])
-      assert.match(message ?? '', new RegExp(`larger than the ${GO_LIMIT} bytes that cluster "${HOST}" takes`))
+      assert.match(message ?? '', new RegExp(`larger than the ${GO_LIMIT} bytes that cluster "${HOST}" accepts`))
       assert.equal(upstream.requests.length, WATCHES)
       await assertWatching()
       const metrics = await gateway.metrics()
