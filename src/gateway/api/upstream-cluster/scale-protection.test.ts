@@ -55,5 +55,5 @@ for (const [value, place, message] of BAD) {
 test('without podProtection no ledger is asked, which is worth a warning', () => {
   const [problem, ...more] = check({}, null)
   assert.deepEqual([problem?.severity, problem?.path, more], ['warning', 'spec.scaleProtection', []])
-  assert.match(problem?.message ?? '', /asks no PodProtector without spec.podProtection/)
+  assert.match(problem?.message ?? '', /checks no PodProtector without spec.podProtection/)
 })
