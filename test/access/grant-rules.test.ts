@@ -149,12 +149,12 @@ describe('attacks: approving', () => {
     refused(
       await approve(both, await ask(both, 'own', { subject: { kind: 'User', name: 'x' } })),
       403,
-      /"both" has asked/,
+      /"both" requested it/,
     )
     refused(
       await approve(admin, await ask(admin, 'admins', { subject: { kind: 'User', name: 'x' } })),
       403,
-      /has asked/,
+      /"alice" requested it/,
     )
     refused(await approve(alice, await ask(alice, 'plain')), 403, /cannot create resource "accessgrants\/approval"/)
   })
