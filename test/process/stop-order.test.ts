@@ -12,7 +12,6 @@ import { startGateway } from '../../src/program/lifecycle/start-gateway.ts'
 /** Without what the settings below leave out: audit files, traces, Redis. */
 const ORDER = [
   'serving-certificate',
-  'top',
   'certificate-expiry',
   'stalls',
   'probes',
@@ -22,13 +21,14 @@ const ORDER = [
   // Other replicas lead before this one stops following the objects.
   'statuses',
   'logouts',
+  // Top talkers, taps and the dashboard.
+  'insight',
   'session-recordings',
   'access-grants',
   'federated-reads',
   'read-cache',
   'scale-up-guards',
   'protection',
-  'dashboard',
   'source',
   // What those before it have changed is on disk before the store is closed.
   'last-good',
