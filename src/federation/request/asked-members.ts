@@ -2,6 +2,7 @@
 // the right and then for the proof that it is current, all at the same time, and all until one moment: what answers does not wait for what does not. What is
 // left out, and what is older than the caller may expect, is said in Warnings.
 
+import type { Right } from '../../cache/request/rights.ts'
 import type { CachedCollection } from '../../cache/state/cached-collection.ts'
 import type { CompiledFederation } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { type MemberName, originalNames, startOfOriginals } from '../../gateway/core/federation/names.ts'
@@ -26,6 +27,8 @@ export interface AskedMember {
 /** A member of which something is asked. */
 export type KeptPlace = Pick<AskedMember, 'slot' | 'scope' | 'kept'>
 
+export type InFront = () => Promise<readonly KeptPlace[]>
+
 /** expired = the member has never had the version: it was restored from a backup. */
 export type ReachedMember = 'reached' | 'unproved' | 'ahead' | 'expired'
 
@@ -35,9 +38,24 @@ export interface AskedOf {
   readonly asked: AskedScope & { readonly labelSelector: string }
   readonly resource: NamedResource
   readonly known: KnownRights
-  /** Waits until what is kept of a member, which the caller may read, is new enough: for `ms` at most. */
-  readonly reach: (member: AskedMember, ms: number, inFront: readonly KeptPlace[]) => Promise<ReachedMember>
+  /**
+   * Waits until what is kept of a member, which the caller may read, is new enough: for `ms` at most.
+   * @param inFront members in front of it that the caller may read, too, as far as that is known within a moment
+   */
+  readonly reach: (member: AskedMember, ms: number, inFront: InFront) => Promise<ReachedMember>
 }
+
+/** What a member says to the caller. */
+interface MemberAnswer {
+  readonly name: string
+  readonly right: Right
+  /** undefined = it is not read. */
+  readonly found?: AskedMember
+  readonly reached?: ReachedMember
+}
+
+/** How long the list of a member waits for the rights in those whose objects come first. */
+const IN_FRONT_MS = 50
 
 interface Found {
   readonly members: readonly AskedMember[]
@@ -50,34 +68,25 @@ interface Found {
 
 /** @throws {SyntaxError} if the field selector cannot be read */
 export async function askedMembers(decision: Decision, of: AskedOf): Promise<Found | Refusal> {
-  const { federation, collection, asked, resource, known } = of
+  const { federation } = of
   const { gw, monotonicMs, nowMs } = decision.exchange
   const untilMs = gw.clock.monotonic() + MEMBER_MS
   const leftMs = (): number => Math.max(0, untilMs - gw.clock.monotonic())
-  const candidates = federation.members.flatMap((member, slot) => {
-    const scope: MemberScope = scopeInMember(member.name, asked, { ...resource, mode: federation.mode }, (hashed) =>
-      originalOf(hashed, collection.member(slot)),
-    )
-    return scope === undefined ? [] : [{ member, slot, scope }]
-  })
+  const allowed: AskedMember[] = []
+  let rightsInFront: Promise<unknown> = Promise.resolve()
   const answers = await Promise.all(
-    candidates.map(async ({ member, slot, scope }, index) => {
-      const { name } = member
-      const live = gw.clusters.get(member.cluster)
-      if (live === undefined) return { name, right: 'unknown' as const }
-      const read: MemberRead = {
-        trustsUsers: member.trustsUsers,
-        live,
-        info: memberInfo(decision.info, scope, resource),
-        fieldSelector: scope.fieldSelector,
-        labelSelector: asked.labelSelector,
+    rightsInMembers(decision, of, leftMs).map(async (asked): Promise<MemberAnswer> => {
+      const ofThoseInFront = rightsInFront
+      rightsInFront = Promise.allSettled([ofThoseInFront, asked])
+      const right = await asked
+      const { found } = right
+      if (found === undefined) return right
+      allowed.push(found)
+      const inFront: InFront = async () => {
+        await within(IN_FRONT_MS, ofThoseInFront)
+        return allowed.filter(({ slot }) => slot < found.slot)
       }
-      const right = await rightInMember(read, decision, known, leftMs()).catch(() => 'unknown' as const)
-      const kept = collection.member(slot)
-      if (right !== 'allowed' || kept === undefined) return { name, right }
-      const found: AskedMember = { slot, name, read, scope, kept }
-      const inFront = candidates.slice(0, index).flatMap((other) => keptPlace(other, collection))
-      return { name, right, found, reached: await of.reach(found, leftMs(), inFront) }
+      return { ...right, reached: await of.reach(found, leftMs(), inFront) }
     }),
   )
   const members: AskedMember[] = []
@@ -111,16 +120,46 @@ export async function askedMembers(decision: Decision, of: AskedOf): Promise<Fou
   return isDenied ? memberForbidden(decision, all) : refuse('member-unavailable', `no member answers: ${all}`)
 }
 
+/** In the order of the members that may have something of it. */
+function rightsInMembers(
+  decision: Decision,
+  { federation, collection, asked, resource, known }: AskedOf,
+  leftMs: () => number,
+): readonly Promise<MemberAnswer>[] {
+  const candidates = federation.members.flatMap((member, slot) => {
+    const scope: MemberScope = scopeInMember(member.name, asked, { ...resource, mode: federation.mode }, (hashed) =>
+      originalOf(hashed, collection.member(slot)),
+    )
+    return scope === undefined ? [] : [{ member, slot, scope }]
+  })
+  return candidates.map(async ({ member, slot, scope }): Promise<MemberAnswer> => {
+    const { name } = member
+    const live = decision.exchange.gw.clusters.get(member.cluster)
+    if (live === undefined) return { name, right: 'unknown' }
+    const read: MemberRead = {
+      trustsUsers: member.trustsUsers,
+      live,
+      info: memberInfo(decision.info, scope, resource),
+      fieldSelector: scope.fieldSelector,
+      labelSelector: asked.labelSelector,
+    }
+    const right = await rightInMember(read, decision, known, leftMs()).catch(() => 'unknown' as const)
+    const kept = collection.member(slot)
+    if (right !== 'allowed' || kept === undefined) return { name, right }
+    return { name, right, found: { slot, name, read, scope, kept } }
+  })
+}
+
 export function unprovedWarning(name: string): string {
   return `${name} could not be proved to be current`
 }
 
-function keptPlace(
-  { slot, scope }: Pick<AskedMember, 'slot' | 'scope'>,
-  collection: FederatedCollection,
-): readonly KeptPlace[] {
-  const kept = collection.member(slot)
-  return kept === undefined ? [] : [{ slot, scope, kept }]
+/** Resolves when `awaited` has, or after `ms`. */
+async function within(ms: number, awaited: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([awaited, promise])
+  clearTimeout(timer)
 }
 
 /** Whether the caller still may see as much as when its watch began. */

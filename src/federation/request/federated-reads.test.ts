@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { FIRST_VERSION, keptPods } from '../../../test/harness/federation/kept-pods.ts'
+import { waitFor } from '../../../test/harness/wait.ts'
 import type { CachedCollection } from '../../cache/state/cached-collection.ts'
 import type { CachedCollections } from '../../cache/state/cached-collections.ts'
 import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
@@ -156,8 +157,8 @@ for (const target of [LIST, `${LIST}?limit=1`, `${LIST}?watch=1`, '/api/v1/names
     world.proofs.length = 0
     world.freeze()
     const { decision, answer } = world.read(target)
-    await nextTurn()
     const others = asked.filter((name) => name !== 'north').map((name) => ({ name, ms: MEMBER_MS }))
+    await waitFor('the proofs of the others', () => world.proofs.length >= others.length)
     assert.deepEqual(world.proofs, others)
     world.fail(MEMBER_MS)
     assert.equal(await answer, undefined)

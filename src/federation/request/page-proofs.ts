@@ -12,7 +12,7 @@ import type { FederatedRead } from '../core/federated-read.ts'
 import type { ListedPage, PageQuestion } from '../core/listed-page.ts'
 import { compareSlots } from '../core/vectors.ts'
 import type { Versions } from '../state/federated-collection.ts'
-import type { AskedMember, KeptPlace, ReachedMember } from './asked-members.ts'
+import type { AskedMember, InFront, KeptPlace, ReachedMember } from './asked-members.ts'
 import { endOfKept, type NextPage } from './list-pages.ts'
 import { LISTED_MS, listedPage, MOST_LISTED } from './listed-pages.ts'
 import { type Awaited, reachInMember } from './reach-versions.ts'
@@ -64,18 +64,18 @@ export class PageProofs {
   }
 
   /** As `reachInMember`, or until the member's own list is there. @param inFront members whose objects come first */
-  async reach(member: AskedMember, ms: number, inFront: readonly KeptPlace[]): Promise<ReachedMember> {
-    const question = this.#question(member, inFront)
-    if (question === 'done') return 'reached'
-    if (question === undefined) return await this.#reached(member, ms)
-    if (!this.#isFirst) return await this.#reachedOrListed(member, question, ms)
+  async reach(member: AskedMember, ms: number, inFront: InFront): Promise<ReachedMember> {
     const { clock } = this.#decision.exchange.gw
     const endsMs = clock.monotonic() + ms
+    const leftMs = (): number => Math.max(0, endsMs - clock.monotonic())
+    const question = await this.#question(member, inFront)
+    if (question === 'done') return 'reached'
+    if (question === undefined) return await this.#reached(member, leftMs())
+    if (!this.#isFirst) return await this.#reachedOrListed(member, question, leftMs())
     const before = member.kept.version
-    const page = await listedPage(this.#decision, member, question, Math.min(ms, LISTED_MS))
+    const page = await listedPage(this.#decision, member, question, Math.min(leftMs(), LISTED_MS))
     // An older one says that the cluster has gone back, or that a server of it is behind: another proof finds that out.
-    if (page === undefined || compareSlots(page.version, before) < 0)
-      return await this.#reached(member, Math.max(0, endsMs - clock.monotonic()))
+    if (page === undefined || compareSlots(page.version, before) < 0) return await this.#reached(member, leftMs())
     this.#pages.set(member.slot, page)
     return 'reached'
   }
@@ -189,10 +189,10 @@ export class PageProofs {
   }
 
   /** @returns done = nothing of it is needed for this page; undefined = its list is not asked for */
-  #question({ slot, kept }: AskedMember, inFront: readonly KeptPlace[]): PageQuestion | 'done' | undefined {
+  async #question({ slot, kept }: AskedMember, inFront: InFront): Promise<PageQuestion | 'done' | undefined> {
     const { awaited, after } = this.#of
     if (this.#limit === 0 || kept.awayFor(this.#decision.exchange.monotonicMs) > 0) return undefined
-    const rest = this.#restFor(inFront)
+    const rest = this.#restFor(await inFront())
     if (awaited.kind !== 'versions') return { version: '', next: '', limit: Math.max(1, rest) }
     const version = awaited.versions[slot] ?? ''
     const isDone = after !== undefined && slot < after.slot
@@ -202,7 +202,7 @@ export class PageProofs {
     return { version, next: slot === after?.slot ? after.next : '', limit: rest }
   }
 
-  /** How many objects the page has room for behind those of other members, as far as is known. */
+  /** How many objects the page has room for behind those of other members, as far as is known. Those that the caller may not read would show in its length. */
   #restFor(inFront: readonly KeptPlace[]): number {
     const { after } = this.#of
     const before = inFront.filter(({ slot }) => slot >= (after?.slot ?? 0))

@@ -1,0 +1,122 @@
+// Pages of consistent lists against callers that a member refuses: what a page tells of a refused member.
+
+import assert from 'node:assert/strict'
+import type { ClientHttp2Session } from 'node:http2'
+import { after, afterEach, before, test } from 'node:test'
+import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { headerValue } from '../../src/gateway/core/request/hop-headers.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { shownNames } from '../harness/federation/federated-clusters.ts'
+import { PagedMember } from '../harness/federation/paged-member.ts'
+import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
+import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
+import { replyReview } from '../harness/upstreams/stub-upstream.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const PODS = '/api/v1/pods'
+const clientCA = createCA({ commonName: 'clients of all' })
+let east: PagedMember
+let west: PagedMember
+let gateway: InProcessGateway
+let alice: ClientHttp2Session
+/** East refuses him. */
+let bob: ClientHttp2Session
+/** Answers of east to questions for bob's right are sent when they are released. */
+let held: (() => void)[] | undefined
+
+function objects(): UpstreamCluster[] {
+  const resources = [{ version: 'v1', resource: 'pods' }]
+  const members = [east, west].map(({ stub }, at) => clusterObject([stub], { name: at === 0 ? 'east' : 'west' }))
+  const { secureServing } = clusterObject([], { name: 'all', clientCA }).spec
+  const spec = {
+    secureServing,
+    dispatchPolicies: [ALLOW_ALL],
+    members: ['east', 'west'].map((name) => ({ name, trustUsers: true })),
+    federation: { resources, denied: 'Omit' },
+  }
+  const all = { ...clusterObject([], { name: 'all' }), spec }
+  return [
+    ...members.map((one) => ({ ...one, spec: { ...one.spec, cache: resources } })),
+    all,
+  ] as unknown as UpstreamCluster[]
+}
+
+async function list(session: ClientHttp2Session, query: string) {
+  const path = `${PODS}?${query}`
+  const { status, head, body } = await h2Request(session, [':method', 'GET', ':path', path, ':authority', 'all'])
+  const { items = [], metadata = {}, message } = JSON.parse(body.toString())
+  const names = shownNames(items).map((name) => name.replace('--default', ''))
+  return { status, names, metadata, message, warning: headerValue([...head], 'warning') ?? '' }
+}
+
+async function pages(session: ClientHttp2Session, limit: number) {
+  const names: string[][] = []
+  for (let next = ''; names.length === 0 || next !== ''; ) {
+    const page = await list(session, `limit=${limit}${next === '' ? '' : `&continue=${next}`}`)
+    assert.equal(page.status, 200, page.message)
+    names.push(page.names)
+    next = page.metadata.continue ?? ''
+  }
+  return names
+}
+
+before(async () => {
+  ;[east, west] = await Promise.all([PagedMember.start(), PagedMember.start()])
+  for (const name of ['a', 'b', 'c']) for (const member of [east, west]) member.write(name)
+  east.stub.answerAccess = (seen) => {
+    const send = (): void => replyReview(seen, { allowed: seen.spec['user'] !== 'bob' })
+    if (held !== undefined && seen.spec['user'] === 'bob') held.push(send)
+    else send()
+  }
+  gateway = await startInProcess(objects(), {})
+  const connect = (name: string): ClientHttp2Session =>
+    h2Connect({ port: gateway.port, serverName: 'all', certificate: clientPair(clientCA, name) })
+  alice = connect('alice')
+  bob = connect('bob')
+  await waitFor('what is kept of both', async () => (await list(alice, '')).names.length === 6)
+})
+afterEach(() => {
+  for (const member of [east, west]) member.change = () => undefined
+  held = undefined
+})
+after(async () => {
+  alice?.destroy()
+  bob?.destroy()
+  await gateway?.stop()
+  await east?.stop()
+  await west?.stop()
+})
+
+test('a right that is asked for a long time does not hold up the lists of others', PATIENT, async () => {
+  held = []
+  west.lists.length = 0
+  const page = list(bob, 'limit=2&labelSelector=!never-asked-before')
+  await waitFor('the list of west', () => west.lists.length > 0)
+  assert.equal(held.length, 1)
+  for (const send of held) send()
+  assert.deepEqual((await page).names, ['west/a', 'west/b'])
+})
+
+test('how many objects a refused member has does not show in the length of pages', async () => {
+  const west3 = ['west/a', 'west/b', 'west/c']
+  for (const more of [[], ['d', 'e', 'f', 'g']]) {
+    for (const name of more) east.write(name)
+    await waitFor('all of it', async () => (await list(alice, '')).names.length === 6 + more.length)
+    for (const [limit, expected] of [
+      [3, [west3]],
+      [4, [west3]],
+      [2, [west3.slice(0, 2), west3.slice(2)]],
+    ] as const) {
+      // What is kept of it has not reached the version of its list.
+      for (const member of [east, west]) member.pass()
+      west.lists.length = 0
+      assert.deepEqual(await pages(bob, limit), expected)
+      assert.equal(west.lists[0]?.query.get('limit'), String(limit))
+      assert.ok(!(await list(bob, `limit=${limit}`)).metadata.resourceVersion.endsWith(`03${east.version}03`))
+    }
+    for (const name of more) east.remove(name)
+  }
+  await waitFor('what it was', async () => (await list(alice, '')).names.length === 6)
+})
