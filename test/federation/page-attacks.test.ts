@@ -1,4 +1,5 @@
-// Pages of consistent lists against callers that a member refuses: what a page tells of a refused member.
+// Pages of consistent lists against callers that a member refuses and members that list what no kube-apiserver does: what a page tells of a refused member,
+// and whether clients get to the end of the list.
 
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
@@ -17,6 +18,9 @@ import { waitFor } from '../harness/wait.ts'
 
 const PODS = '/api/v1/pods'
 const clientCA = createCA({ commonName: 'clients of all' })
+/** More than a page of these tests may have. */
+const MOST_PAGES = 20
+
 let east: PagedMember
 let west: PagedMember
 let gateway: InProcessGateway
@@ -54,6 +58,7 @@ async function list(session: ClientHttp2Session, query: string) {
 async function pages(session: ClientHttp2Session, limit: number) {
   const names: string[][] = []
   for (let next = ''; names.length === 0 || next !== ''; ) {
+    assert.ok(names.length < MOST_PAGES, 'the pages have no end')
     const page = await list(session, `limit=${limit}${next === '' ? '' : `&continue=${next}`}`)
     assert.equal(page.status, 200, page.message)
     names.push(page.names)
@@ -119,4 +124,41 @@ test('how many objects a refused member has does not show in the length of pages
     for (const name of more) east.remove(name)
   }
   await waitFor('what it was', async () => (await list(alice, '')).names.length === 6)
+})
+
+/** What is kept has not reached the versions of the members' lists. */
+function passBoth(): void {
+  for (const member of [east, west]) member.pass()
+}
+
+test(
+  'pages of a member that does not keep to the limit go on, and miss nothing that is not kept yet',
+  PATIENT,
+  async () => {
+    const all = ['east/a', 'east/b', 'east/c', 'west/a', 'west/b', 'west/c']
+    east.change = (now) => Object.assign(now, east.listAll())
+    for (const limit of [1, 2, 3]) {
+      passBoth()
+      const found = await pages(alice, limit)
+      assert.deepEqual(found.flat(), all)
+      assert.ok(found.every((names) => names.length > 0))
+    }
+  },
+)
+
+test('a member whose pages are empty and have no end does not keep clients asking for ever', async () => {
+  east.change = (now) => Object.assign(now, { items: [], metadata: { ...now.metadata, continue: 'more' } })
+  passBoth()
+  await pages(alice, 2)
+})
+
+test('a token of a member that would not fit into ours is not taken', async () => {
+  for (const next of ['\u0001'.repeat(2000), 'é'.repeat(2000)]) {
+    passBoth()
+    east.change = (now) => Object.assign(now.metadata, { continue: next })
+    const { metadata } = await list(alice, 'limit=2')
+    east.change = () => undefined
+    const second = await list(alice, `limit=2&continue=${metadata.continue}`)
+    assert.deepEqual([second.status, second.names], [200, ['east/c', 'west/a']], second.message)
+  }
 })

@@ -57,17 +57,24 @@ export function listTarget(
 
 /**
  * @param text within the limits of a page
- * @param wanted the version that it has to be of; '' = any
  * @returns undefined: it proves nothing
  */
-export function readListedPage(text: string, wanted: string): ListedPage | undefined {
+export function readListedPage(text: string, { version, limit }: Omit<PageQuestion, 'next'>): ListedPage | undefined {
   const list = recordOf(parsed(text))
   const metadata = recordOf(list['metadata'])
   const next = textOf(metadata['continue'])
   const resourceVersion = textOf(metadata['resourceVersion'])
-  if (!isKeepableVersion(resourceVersion) || next.length > MAX_MEMBER_TOKEN) return undefined
-  if (wanted !== '' && resourceVersion !== wanted) return undefined
-  return { version: resourceVersion, objects: itemsOf(list).map(listedObject), next }
+  if (!isKeepableVersion(resourceVersion) || !isKeepableToken(next)) return undefined
+  if (version !== '' && resourceVersion !== version) return undefined
+  const items = itemsOf(list)
+  // Some servers know of no pages. And no client would come to the end of pages without objects.
+  if (items.length > limit || (items.length === 0 && next !== '')) return undefined
+  return { version: resourceVersion, objects: items.map(listedObject), next }
+}
+
+/** As it is written in a token of ours. */
+function isKeepableToken(token: string): boolean {
+  return token.length <= MAX_MEMBER_TOKEN && Buffer.byteLength(JSON.stringify(token)) <= MAX_MEMBER_TOKEN
 }
 
 function parsed(text: string): unknown {

@@ -72,7 +72,7 @@ async function askedPage(
       credentials: asked.credentials(read.live.compiled.client),
     })
     threadScheduler.chargeAnswer(exchange.charge, body.length)
-    return status === OK ? readListedPage(body, question.version) : undefined
+    return status === OK ? readListedPage(body, question) : undefined
   } catch (error) {
     if (error instanceof AnswerTooLargeError) return 'too-large'
     if (error instanceof KubeCallError || error instanceof CallLimitError) return undefined

@@ -243,7 +243,7 @@ export const PARSERS: readonly Parser[] = [
     name: 'list of a member, for a page',
     limit: MIB,
     fillsMaps: true,
-    read: (text) => readListedPage(text, ''),
+    read: (text) => readListedPage(text, { version: '', limit: 100_000 }),
     tokens: JSON_TOKENS,
     shapes: {
       objects: list('{"metadata":{"name":"n{n}","uid":"{n}","resourceVersion":"1"}}', LISTED, ']}'),

@@ -72,6 +72,11 @@ export class PagedMember {
     return (this.#states.get(Number(version)) ?? []).map((pod) => `${pod.name} ${pod.version}`)
   }
 
+  /** The list of a server that knows of no pages. */
+  listAll(): SentList {
+    return this.#list(new URLSearchParams(), 'default')
+  }
+
   /** Something else than a pod is written. */
   pass(): void {
     this.#next(this.#pods())
