@@ -98,6 +98,14 @@ test('a version that clients were told of is reached by another watch, once, als
   assert.deepEqual(told.slice(2), ['watch 21', 'watch 21'], 'it is not tried again by itself')
 })
 
+test('a version that a member made up once does not keep later ones from being reached', async () => {
+  const { reach, told } = scene({ version: 10, current: [], lines: [['BOOKMARK', 21]] })
+  await reach('9'.repeat(30))
+  assert.deepEqual(told, ['watch 10'])
+  await reach('20')
+  assert.deepEqual(told, ['watch 10', 'watch 10', 'advance 21'])
+})
+
 test('a later version that clients are told of meanwhile is reached, too', async () => {
   const world: World = { version: 10, current: [], lines: [] }
   const { reach, told } = scene({

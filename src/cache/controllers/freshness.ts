@@ -68,7 +68,7 @@ export class FreshnessProofs {
   #listAgainMs = 0
   #fitsAgainMs = 0
   #confirming = false
-  /** The latest version that clients were told of. */
+  /** The latest version that clients were told of while one is reached. */
   #toReach = ''
   #reaching = false
 
@@ -105,6 +105,8 @@ export class FreshnessProofs {
       await this.#catchUp(known, tried, leftMs, AbortSignal.timeout(PROOF_MS)).catch(() => false)
     }
     this.#reaching = false
+    // Whether the cluster has it is not known: one that it has made up must not hide later ones.
+    this.#toReach = ''
   }
 
   /** Whether the cluster still has what is known. Asks until it has answered, once a second. */
