@@ -93,7 +93,7 @@ async function changeInWaves<T extends PlannedChange>(
   const outcome = await inWaves(many.plan.changes, size, {
     change: async (item) => {
       const after = await many.change(item)
-      many.followed?.wrote(after)
+      many.followed?.answered(after)
     },
     settle: async (items) => {
       try {
@@ -131,13 +131,13 @@ function failed<T extends PlannedChange>(
 async function look<T extends PlannedChange>(
   { client, timeoutMs, followed }: FollowedChanges<T>,
   items: readonly { readonly name: string }[],
-  { now, pollMs }: Pick<ChangeManyOptions, 'now' | 'pollMs'>,
+  { now, pollMs, listsFirst = false }: Pick<ChangeManyOptions, 'now' | 'pollMs'> & { readonly listsFirst?: boolean },
 ): Promise<ReadonlyMap<string, AppliedCluster>> {
   const names = items.map(({ name }) => name)
   return names.length === 0
     ? new Map()
     : await waitAllApplied(
-        { client, timeoutMs, now, ...(pollMs !== undefined && { pollMs }), ...(followed && { followed }) },
+        { client, timeoutMs, now, listsFirst, ...(pollMs !== undefined && { pollMs }), ...(followed && { followed }) },
         names,
       )
 }
@@ -166,7 +166,7 @@ async function report<T extends PlannedChange>(
   const items = [...changed, ...many.plan.unchanged].sort((a, b) => (a.name < b.name ? -1 : 1))
   let found: ReadonlyMap<string, AppliedCluster>
   try {
-    found = await look(many, items, options)
+    found = await look(many, items, { ...options, listsFirst: true })
   } catch (error) {
     err(`error: not known what is in force: ${errorMessage(error)}\n`)
     return true

@@ -4,12 +4,13 @@
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import type { FollowEvents, Following, ObjectClient, ObjectList } from '../../kube/api/object-client.ts'
+import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
 import { metadataOf } from './control-plane.ts'
 
 export class FollowedClusters implements FollowEvents {
   readonly #objects = new Map<string, JsonObject>()
-  /** What the API server has answered to our own writes: the watch may not be there yet. */
-  readonly #written = new Map<string, JsonObject>()
+  /** What the API server has answered to our own writes, and to lists: the watch may not be there yet. */
+  readonly #answered = new Map<string, JsonObject>()
   readonly #following: Following
   #isCurrent = false
   #onEvent: (names: Iterable<string>) => void = () => undefined
@@ -25,18 +26,23 @@ export class FollowedClusters implements FollowEvents {
     return this.#isCurrent
   }
 
-  /** undefined = it is gone. Never older than what was written. */
+  /** undefined = it is gone. Never older than what was written or listed. */
   get(name: string): JsonObject | undefined {
     const object = this.#objects.get(name)
-    const written = this.#written.get(name)
-    if (object === undefined || written === undefined) return object
-    const [known, own] = [metadataOf(object), metadataOf(written)]
-    return known.uid === own.uid && (known.generation ?? 0) < (own.generation ?? 0) ? written : object
+    const answered = this.#answered.get(name)
+    return object === undefined || answered === undefined || isLater(object, answered) ? object : answered
   }
 
-  /** @param object the answer to a write */
-  wrote(object: JsonObject): void {
-    this.#written.set(nameOf(object), object)
+  /** @param object the answer to a write, or of a list */
+  answered(object: JsonObject): void {
+    const name = nameOf(object)
+    const before = this.#answered.get(name)
+    if (before === undefined || isLater(object, before)) this.#answered.set(name, object)
+  }
+
+  /** A list does not have it. */
+  gone(name: string): void {
+    this.#objects.delete(name)
   }
 
   /** Resolves once each has been seen settled, or after `ms`. @param isSettled of an object; undefined = it is gone */
@@ -90,4 +96,14 @@ export class FollowedClusters implements FollowEvents {
   #fill(objects: readonly JsonObject[]): void {
     for (const object of objects) this.#objects.set(nameOf(object), object)
   }
+}
+
+/** Or the same. What cannot be compared is not: the waits look at lists then. */
+function isLater(object: JsonObject, other: JsonObject): boolean {
+  const order = compareResourceVersions(versionOf(object), versionOf(other))
+  return order !== undefined && order >= 0
+}
+
+function versionOf(object: JsonObject): string {
+  return metadataOf(object).resourceVersion ?? ''
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { replicaLease } from '../../gateway/core/status/gateways.ts'
-import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { metaMicroTime } from '../../kit/core/text/meta-time.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import type { FollowChoice, FollowEvents, Following } from '../../kube/api/object-client.ts'
@@ -42,7 +42,8 @@ class Watched extends MemoryObjects {
   /** The replica has it in force if `applied`, a generation, is not lower than its own. */
   cluster(name: string, generation: number, applied: number, uid = 'first'): JsonObject {
     const gateways = [{ name: 'gw-1', threads: 2, threadsApplied: 2, observedGeneration: applied }]
-    return { metadata: { name, uid, generation, resourceVersion: `${generation}${applied}` }, status: { gateways } }
+    const resourceVersion = `${uid === 'first' ? '' : '9'}${generation}${applied}`
+    return { metadata: { name, uid, generation, resourceVersion }, status: { gateways } }
   }
 }
 
@@ -56,11 +57,11 @@ beforeEach(async () => {
   const items = NAMES.map((name) => server.cluster(name, 1, 1))
   for (const item of items) server.put(UPSTREAM_CLUSTERS, item)
   followed = new FollowedClusters(server, { items, resourceVersion: '7' })
-  for (const name of NAMES) followed.wrote(server.cluster(name, 2, 1))
+  for (const name of NAMES) followed.answered(server.cluster(name, 2, 1))
 })
 
-function wait(timeoutMs = PATIENT_MS): Promise<ReadonlyMap<string, AppliedCluster>> {
-  return waitAllApplied({ client: server, timeoutMs, now: Date.now, pollMs: 1, followed }, NAMES)
+function wait(timeoutMs = PATIENT_MS, listsFirst = false): Promise<ReadonlyMap<string, AppliedCluster>> {
+  return waitAllApplied({ client: server, timeoutMs, now: Date.now, pollMs: 1, followed, listsFirst }, NAMES)
 }
 
 function faults(found: ReadonlyMap<string, AppliedCluster>): Readonly<Record<string, string>> {
@@ -104,6 +105,36 @@ test('a watch that hangs is not waited for: now and then the clusters are listed
   server.watch?.onState(true, '')
   for (const name of NAMES) store(name, 2, 2)
   assert.deepEqual(faults(await wait()), { a: '', b: '' })
+  assert.equal(server.lists, 1)
+})
+
+test('what a list has shown of another change is not taken back by a watch that is behind it', async () => {
+  server.watch?.onState(true, '')
+  for (const name of NAMES) server.watch?.onChange('MODIFIED', server.cluster(name, 2, 2))
+  // It has nothing in force, and is waited for until it goes away.
+  const second = replicaLease('gw-2', 'portcullis-system', metaMicroTime(Date.now()))
+  server.put(LEASES, second)
+  const waiting = wait()
+  await sleep(5)
+  server.remove(LEASES, nameOf(second), 'portcullis-system')
+  // Another operator has changed it again; and the watch hangs.
+  server.list = async (...given) => {
+    if (given[0] !== UPSTREAM_CLUSTERS) return await MemoryObjects.prototype.list.apply(server, given)
+    const items = [server.cluster('a', 3, server.lists++ === 0 ? 2 : 3), server.cluster('b', 2, 2)]
+    return { items, resourceVersion: '99' }
+  }
+  const found = await waiting
+  assert.equal(Object(found.get('a')?.object['metadata']).generation, 3)
+  assert.deepEqual(faults(found), { a: '', b: '' })
+})
+
+test('the last look begins with a list, whatever a watch says that hangs', async () => {
+  server.watch?.onState(true, '')
+  for (const name of NAMES) server.watch?.onChange('MODIFIED', server.cluster(name, 2, 2))
+  store('a', 3, 3)
+  store('b', 2, 2)
+  const found = await wait(PATIENT_MS, true)
+  assert.equal(Object(found.get('a')?.object['spec']).generation, 3)
   assert.equal(server.lists, 1)
 })
 

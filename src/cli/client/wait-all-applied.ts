@@ -18,6 +18,8 @@ interface WaitAllDeps {
   readonly pollMs?: number
   /** Default: every look is a list. */
   readonly followed?: FollowedClusters
+  /** The first look is one all the same: a watch may hang without an error. Default false. */
+  readonly listsFirst?: boolean
 }
 
 export interface AppliedCluster {
@@ -35,7 +37,7 @@ const LIST_MS = 1_000
 
 /** What is in force of each cluster once all have settled, or time is over. Those that are gone have no entry. */
 export async function waitAllApplied(
-  { client, timeoutMs, now, pollMs = POLL_MS, followed }: WaitAllDeps,
+  { client, timeoutMs, now, pollMs = POLL_MS, followed, listsFirst = false }: WaitAllDeps,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, AppliedCluster>> {
   const deadlineMs = now() + timeoutMs
@@ -43,7 +45,7 @@ export async function waitAllApplied(
   const invalidLooks = new Map<string, number>()
   const wanted = new Set(names)
   let alive: ReadonlySet<string> = new Set()
-  for (let isTold = true; ; ) {
+  for (let isTold = !listsFirst; ; ) {
     const beganMs = now()
     const found = await lookAtAll(isTold).catch((error: unknown) => {
       if (!isPassing(error) || now() >= deadlineMs) throw error
@@ -81,8 +83,18 @@ export async function waitAllApplied(
     return found
   }
 
+  function noted(name: string, object: JsonObject | undefined): void {
+    if (object === undefined) followed?.gone(name)
+    else followed?.answered(object)
+  }
+
   async function readAll(isTold: boolean): Promise<ReadonlyMap<string, JsonObject>> {
-    if (!isTold || followed?.isCurrent !== true) return await readAgain(client, wanted)
+    if (!isTold || followed?.isCurrent !== true) {
+      const found = await readAgain(client, wanted)
+      // What it shows counts, even if the watch is behind it.
+      for (const name of names) noted(name, found.get(name))
+      return found
+    }
     const known = names.map((name) => [name, followed.get(name)] as const)
     return new Map(known.flatMap(([name, object]) => (object === undefined ? [] : [[name, object] as const])))
   }

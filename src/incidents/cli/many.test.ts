@@ -9,6 +9,7 @@ import { LEADER_LEASE, replicaLease } from '../../gateway/core/status/gateways.t
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { metaMicroTime } from '../../kit/core/text/meta-time.ts'
 import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
+import type { FollowEvents, Following } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { statusError } from '../../kube/api/status.ts'
 import { degradeMany, type ManySwitchOptions } from './many.ts'
@@ -29,6 +30,18 @@ class Objects extends MemoryObjects {
     const { resourceAttributes: asked } = object['spec'] as { resourceAttributes: { name?: string } }
     const allowed = asked.name === undefined ? this.denied.size === 0 : !this.denied.has(asked.name)
     return { ...object, status: { allowed, reason: allowed ? '' : 'RBAC: no rule' } }
+  }
+
+  /** Watches of commands say nothing any more, without an error. */
+  isHung = false
+
+  override follow(...[kind, namespace, events, choice]: Parameters<MemoryObjects['follow']>): Following {
+    const onChange: FollowEvents['onChange'] = (type, object) => {
+      if (!this.isHung) events.onChange(type, object)
+    }
+    const { onReplace, onState } = events
+    const bound = { onReplace: onReplace.bind(events), onState: onState.bind(events), onChange }
+    return super.follow(kind, namespace, choice?.from === undefined ? events : bound, choice)
   }
 
   /** A gateway of one replica that has everything in force at once. */
@@ -277,6 +290,24 @@ describe('the switch of many clusters', () => {
     assert.equal(code, 1)
     assert.match(err, /^error: eu-1: not changed: it has been deleted and created again since the plan\n/)
     assert.deepEqual([degradeOf('eu-1'), patched()], [{}, []])
+  })
+
+  test('what another operator changes at last is seen, even if the watch hangs by then', async () => {
+    let out = ''
+    const { code, err } = await run({
+      ...SWITCH,
+      all: true,
+      waveSize: '3',
+      out: (text) => {
+        out += text
+        if (!text.startsWith('wave 2')) return
+        objects.isHung = true
+        put('eu-1', 'eu', { mode: 'Off' })
+      },
+    })
+    assert.equal(code, 1)
+    assert.match(err, /eu-1: Off: another client has changed it since/)
+    assert.match(out, /; 1 not: eu-1\n$/)
   })
 
   test('a refused write stops it, too', async () => {
