@@ -43,6 +43,8 @@ export class PageProofs {
   readonly #of: ProofsOf
   /** By slot. */
   readonly #pages = new Map<number, ListedPage>()
+  /** By slot: objects of what is kept that the page may have. */
+  readonly #counts = new Map<number, number>()
   readonly #limit: number
   readonly #hasSelectors: boolean
   readonly #isFirst: boolean
@@ -207,11 +209,18 @@ export class PageProofs {
     const { after } = this.#of
     const before = inFront.filter(({ slot }) => slot >= (after?.slot ?? 0))
     if (before.length > 0 && this.#hasSelectors) return this.#isFirst ? 1 : 0
-    return before.reduce((rest, { slot, scope, kept }) => {
-      const whole = kept.range(scope.namespace)
-      const { from, to } = slot === after?.slot ? aroundKey(whole, after.token).behind : whole
-      return rest - (to - from)
-    }, this.#limit)
+    return before.reduce((rest, place) => rest - this.#countOf(place), this.#limit)
+  }
+
+  /** Looked for once: each of many members may be in front of all others. */
+  #countOf({ slot, scope, kept }: KeptPlace): number {
+    const known = this.#counts.get(slot)
+    if (known !== undefined) return known
+    const { after } = this.#of
+    const whole = kept.range(scope.namespace)
+    const { from, to } = slot === after?.slot ? aroundKey(whole, after.token).behind : whole
+    this.#counts.set(slot, to - from)
+    return to - from
   }
 }
 
