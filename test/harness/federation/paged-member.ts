@@ -175,7 +175,8 @@ export class PagedMember {
     const [at = '', start = ''] = (query.get('continue') ?? '').split(' ')
     const version = Number(at || (query.get('resourceVersion') ?? '') || this.#version)
     const all = namespace === 'default' ? (this.#states.get(version) ?? []) : []
-    const behind = all.filter(({ name }) => name > start)
+    const selected = query.has('labelSelector') ? all.filter((pod) => isOdd(pod)) : all
+    const behind = selected.filter(({ name }) => name > start)
     const limit = Number(query.get('limit') ?? behind.length)
     const items = behind.slice(0, limit)
     const next = items.length < behind.length ? { continue: `${version} ${items.at(-1)?.name}` } : {}
@@ -183,8 +184,17 @@ export class PagedMember {
   }
 }
 
-function shown({ name, note, version }: StubPod): object {
-  const metadata = { name, namespace: 'default', uid: name, resourceVersion: String(version), annotations: { note } }
+/** The only selector that it knows: writes move pods into it, and out of it. */
+export const ODD = 'odd=true'
+
+function isOdd({ version }: StubPod): boolean {
+  return version % 2 === 1
+}
+
+function shown(pod: StubPod): object {
+  const { name, note, version } = pod
+  const meta = { name, namespace: 'default', uid: name, resourceVersion: String(version), annotations: { note } }
+  const metadata = { ...meta, labels: { odd: String(isOdd(pod)) } }
   return { metadata, spec: { containers: [{ name: 'c', image: 'c' }] } }
 }
 
