@@ -28,7 +28,7 @@ let east: PagedMember
 let west: PagedMember
 let gateway: InProcessGateway
 let alice: ClientHttp2Session
-/** East refuses him. */
+/** East refuses this user. */
 let bob: ClientHttp2Session
 /** Answers of east to questions for bob's right are sent when they are released. */
 let held: (() => void)[] | undefined
