@@ -158,6 +158,24 @@ test('answers that are complete are sent to a client that has finished writing',
   await waitFor('the answer', () => text().endsWith('\r\n\r\nx'))
 })
 
+test('a client that reads slowly, in the middle of its upload, gets all of an early answer', async () => {
+  const { client, requests, text } = open()
+  client.pause()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nsome')
+  await waitFor('the request', () => requests.length === 1)
+  const half = 'x'.repeat(50_000)
+  requests[0]?.stream.headers([':status', '200', 'content-length', '100000'], false)
+  for (const end of [false, true]) {
+    requests[0]?.stream.body(Buffer.from(half), end)
+    await new Promise(setImmediate)
+  }
+  for (let ms = 1000; ms < 60_000; ms += 1000) tickAll(performance.now() + ms)
+  assert.ok(!client.destroyed)
+  client.resume()
+  await waitFor('all of the answer', () => text().endsWith(half + half))
+  await waitFor('the end', () => client.readableEnded)
+})
+
 test('a client that pauses for minutes is waited for', async () => {
   const { client, requests, text } = open()
   client.pause()

@@ -95,6 +95,10 @@ export class Http1Side {
 
   // === the driver ===
 
+  get isEnded(): boolean {
+    return this.outputEnded && !this.connection.hasOutput
+  }
+
   onOutput(): void {
     // Taken when the test says so.
   }

@@ -217,6 +217,7 @@ describe('bodies of requests', () => {
       side.send(post(1_000_000))
       side.pass(100_000)
       answer(side.requests[0], 'refused')
+      side.take()
       let ms = 0
       for (; !side.aborted && ms < 20_000; ms += 1000) {
         side.pass(1000)
@@ -226,6 +227,18 @@ describe('bodies of requests', () => {
       }
       assert.ok(goesOn ? ms >= SERVER_LIMITS.lateBodyMs && ms < 15_000 : ms <= 3000, `${ms}`)
     }
+  })
+
+  test('who is slow to read it gets all of it: the time to go begins behind its last byte', () => {
+    const side = new Http1Side()
+    side.send(`${post(1_000_000)}some`)
+    const body = 'x'.repeat(60 * KIB)
+    answer(side.requests[0], body)
+    side.pass(60_000)
+    assert.ok(!side.aborted)
+    assert.equal(side.takeAll(), answered(body, CLOSE))
+    side.pass(3000)
+    assert.ok(side.aborted)
   })
 
   test('a client that goes in the middle: the request is reset, and its answer goes nowhere', () => {

@@ -36,6 +36,8 @@ interface Http1Driver {
   abort(): void
   /** Input waits for its turn. */
   readonly isWaiting: boolean
+  /** The socket has taken all output, and the end behind it. */
+  readonly isEnded: boolean
 }
 
 /** Common to the connections of a server. */
@@ -294,7 +296,7 @@ export class Http1Connection implements SocketEngine, Http1Sink, Http1Carrier {
 
   /**
    * A client in the middle of an upload gets the whole response at once, with time to read it: the rest of its body is dropped, and the connection
-   * closed afterwards, or after a period of silence, or when it takes too long.
+   * closed afterwards, or after a period of silence, or when it takes too long. A client that is slow to read has not been silent.
    */
   #endBehind(stream: Http1Stream): void {
     if (stream.requestEnded) {
@@ -306,6 +308,7 @@ export class Http1Connection implements SocketEngine, Http1Sink, Http1Carrier {
   }
 
   #checkLingering(nowMs: number): void {
+    if (!this.#driver.isEnded) return
     if (this.#lingeringSinceMs < 0) this.#lingeringSinceMs = nowMs
     const silentMs = nowMs - Math.max(this.#receivedMs, this.#lingeringSinceMs)
     if (silentMs >= LINGER_MS || nowMs - this.#lingeringSinceMs >= SERVER_LIMITS.lateBodyMs) this.abort()

@@ -133,10 +133,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     this.#onWritten = () => this.#written()
   }
 
-  /**
-   * Connects the two. Not done in the constructor, because a connection is created with its driver, and writes at once.
-   * @param step what reading its input is (steps.ts)
-   */
+  /** Connects the two: a connection is created with its driver, and writes at once. @param step what reading its input is (steps.ts) */
   start(connection: SocketEngine, step: number): void {
     this.#connection = connection
     this.#step = step
@@ -222,6 +219,11 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
   /** Input waits for its turn of the thread. */
   get isWaiting(): boolean {
     return this.#kept.length > 0
+  }
+
+  /** All output has been written, and the end behind it. */
+  get isEnded(): boolean {
+    return this.#ended
   }
 
   /** The engine takes input again. */
