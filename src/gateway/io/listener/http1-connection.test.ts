@@ -91,6 +91,14 @@ describe('answers', () => {
     })
   }
 
+  test('a length, and no body: nothing of it is sent, because the next answer would be taken for the body', () => {
+    const side = new Http1Side()
+    side.send(GET + GET)
+    streamOf(side.requests[0]).headers([':status', '200', 'content-length', '5'], true)
+    assert.ok(side.aborted)
+    assert.equal(side.takeAll(), '')
+  })
+
   for (const fields of [
     ['x', 'a\r\nb: c'],
     ['x', 'a\nb'],
@@ -395,6 +403,19 @@ describe('the end', () => {
     side.pass(5000)
     side.send('P/1.1\r\nHost: a\r\n\r\n')
     assert.equal(side.requests.length, 1)
+  })
+
+  test('a body that the end of the connection ends: it never looks complete, and no request is read behind it', () => {
+    const side = new Http1Side()
+    const old = 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'
+    side.send(old)
+    streamOf(side.requests[0]).headers([':status', '200'], false)
+    streamOf(side.requests[0]).body(Buffer.from('a part'), false)
+    side.send(old)
+    assert.equal(side.requests.length, 1)
+    side.connection.onSocketClosed()
+    assert.equal(side.requests[0]?.reset, 'connection')
+    assert.ok(side.aborted)
   })
 
   test('HTTP/1.0: kept alive if asked for and if the end can be told, else the connection ends the body', () => {

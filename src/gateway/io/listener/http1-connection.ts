@@ -153,7 +153,10 @@ export class Http1Connection implements SocketEngine, Http1Sink, Http1Carrier {
   }
 
   onSocketClosed(): void {
+    // The driver would close for writing, as if that were all.
+    const isBroken = this.#line[0]?.isUntilClose === true
     this.#end()
+    if (isBroken) this.abort()
   }
 
   destroy(code: number): void {
@@ -272,10 +275,11 @@ export class Http1Connection implements SocketEngine, Http1Sink, Http1Carrier {
 
   /**
    * Decided as late as possible: requests that are pipelined behind it have already begun and are answered, too, so that `close` goes into the last
-   * answer (RFC 9112 section 9.6). The connection ends for a drain, and if the rest of a request's body would have to be taken for the next request.
+   * answer (RFC 9112 section 9.6). The connection ends for a drain, if its end is that of the answer, and if the rest of a request's body would have
+   * to be taken for the next request.
    */
   isLast(stream: Http1Stream): boolean {
-    if (this.draining || this.#serving.draining || !stream.requestEnded) {
+    if (this.draining || this.#serving.draining || !stream.requestEnded || stream.isUntilClose) {
       this.#closing = true
       if (this.#receiving === undefined) this.#reader.stop()
     }

@@ -140,6 +140,11 @@ export class Http1Stream implements Stream {
     return this.#queue?.memory ?? 0
   }
 
+  /** Its body is complete when the connection ends. */
+  get isUntilClose(): boolean {
+    return this.#framing === UNTIL_CLOSE
+  }
+
   /** The answer is complete, and none of it waits. */
   get isAnswered(): boolean {
     return this.#hasEnd && this.#isHeadWritten && this.queued === 0
@@ -177,7 +182,7 @@ export class Http1Stream implements Stream {
     this.#connection.signal()
   }
 
-  /** RFC 9112 section 6.3. False: the length is none. */
+  /** RFC 9112 section 6.3. False: the length is none, or that of a body which does not follow. */
   #frame(list: HeaderList, status: number, end: boolean): boolean {
     let length = NO_LENGTH
     for (let i = 2; i + 1 < list.length; i += 2) {
@@ -191,7 +196,7 @@ export class Http1Stream implements Stream {
     else if (end) this.#framing = EMPTY
     else this.#framing = this.#isHttp10 ? UNTIL_CLOSE : CHUNKED
     this.#left = length
-    return true
+    return !end || length <= 0
   }
 
   body(chunk: Buffer, end: boolean): void {
@@ -272,7 +277,7 @@ export class Http1Stream implements Stream {
     this.#head = undefined
     connection.onWaiting(-this.headBytes)
     this.headBytes = 0
-    this.isLast = connection.isLast(this) || this.#framing === UNTIL_CLOSE
+    this.isLast = connection.isLast(this) || this.isUntilClose
     const alive = this.isLast ? CLOSE : connection.keepAlive
     if (!writeAnswerHead(connection.output, head, (FRAMING_FIELDS[this.#framing] ?? '') + alive)) {
       this.reset('internal')
