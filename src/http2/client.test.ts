@@ -201,6 +201,7 @@ describe('client', () => {
     'no status': ['a', 'b'],
     'status 101': [':status', '101'],
     'a status of two digits': [':status', '20'],
+    'a status that is another form of a number': [':status', '2e2'],
     'a request field': [...OK, ':path', '/'],
   })) {
     it(`an answer with ${what} is malformed`, () => {

@@ -281,9 +281,9 @@ function isHead(head: HeaderList): boolean {
 
 /** Three digits, or 0. */
 function readStatus(text: string): number {
-  if (text.length !== 3) return 0
   const status = Number(text)
-  return status >= 100 && status <= 999 ? status : 0
+  // Not "2e2" either, which a client over HTTP/1.1 would get as it is.
+  return status >= 100 && status <= 999 && String(status) === text ? status : 0
 }
 
 // Guesses whose request made a server end the connection: the server reports only an error code and the last stream it has processed.
