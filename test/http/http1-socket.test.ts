@@ -5,6 +5,7 @@ import { type Duplex, duplexPair } from 'node:stream'
 import { afterEach, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { createHttp1Server, type Http1Server } from '../../src/gateway/io/listener/http1-server.ts'
+import { threadScheduler } from '../../src/gateway/io/scheduling/thread-scheduler.ts'
 import type { HeaderList, Peer, Stream, StreamEvents } from '../../src/kit/api/stream.ts'
 import type { ClientUpgrade } from '../../src/kit/api/upgrade.ts'
 import { userCharge } from '../../src/kit/core/shares/charge.ts'
@@ -106,6 +107,18 @@ test('a client whose answers wait for the first one is not read further, and goe
   await waitFor('the others', () => requests.length === 12)
   for (const request of requests.slice(10)) answer(request)
   await waitFor('all answers', () => text().split('HTTP/1.1 200').length === 13)
+})
+
+test('what a connection has kept is not counted any more when it has ended', async () => {
+  const { client, requests, server } = open()
+  const before = threadScheduler.keptBytes
+  client.write(GET.repeat(2))
+  await waitFor('the requests', () => requests.length === 2)
+  answer(requests[1], [], 'y'.repeat(100_000))
+  client.write(GET.repeat(100))
+  await waitFor('what is kept', () => threadScheduler.keptBytes > before)
+  server.close()
+  await waitFor('nothing to be kept', () => threadScheduler.keptBytes === before)
 })
 
 test('a body that is not taken is held back, and goes on as it is', async () => {

@@ -148,6 +148,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
       // A write that is cut off may never be reported.
       underway -= this.#writingBytes
       this.#writingBytes = 0
+      for (const chunk of this.#kept.splice(0)) threadScheduler.keptBytes -= chunk.length
       this.#onSocketClose()
       removeTickable(this)
     })
