@@ -1,10 +1,11 @@
 // Answers that their clients do not read keep nothing of the requests that they belong to: heads of up to 1 MiB, for which no user is charged any more.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
+import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { startControl } from '../harness/gateways/control.ts'
@@ -67,6 +68,56 @@ test('unauthenticated requests with large heads to the embedded API server', asy
   t.after(() => control.stop())
   const one = { name: '', field: 'x-large', bytes: 50_000, count: 200, path: '/apis', status: 403 }
   await keepsNothing({ port: control.port, serverName: 'localhost' }, one)
+})
+
+describe('over HTTP/1.1', () => {
+  const head = (method: string, path: string, letter: number, bytes: number): string => {
+    const value = String.fromCharCode(97 + (letter % 26)).repeat(bytes)
+    const fields = [`X-First: ${value}`, `Connection: ${value.slice(0, 1000)}`, `X-Last: ${value}`]
+    return requestHead(`${method} ${path}`, fields)
+  }
+  const asNobody = (): Port => ({ port: gateway.port, serverName: HOST })
+
+  test('a connection that waits for its next request keeps nothing of the last one', async () => {
+    const clients: Http1Client[] = []
+    const idle = async (i: number): Promise<void> => {
+      const client = await http1Connect(asNobody())
+      clients.push(client)
+      client.send(head('GET', i % 2 === 0 ? REFUSED : `${REFUSED}?command=${'q'.repeat(200_000)}`, i, 200_000))
+      assert.equal((await client.response()).status, 400)
+    }
+    await idle(0)
+    const before = heapBytes()
+    const count = 60
+    for (let i = 1; i <= count; i++) await idle(i)
+    await waitFor('the requests to be forgotten', () => heapBytes() - before < (count * 200_000) / 4)
+    for (const client of clients) {
+      assert.ok(!client.closed())
+      client.destroy()
+    }
+  })
+
+  test('answers without a body that wait for an earlier one keep nothing of their requests', async () => {
+    const client = await http1Connect({ ...asNobody(), cert: clientPair(clientCA, 'alice') })
+    const answers: (() => void)[] = []
+    const { answer } = upstream
+    upstream.answer = (request) => {
+      answers.push(() => answer(request))
+    }
+    client.send(head('GET', PODS, 0, 1))
+    await waitFor('the first request', () => answers.length === 1)
+    const before = heapBytes()
+    const count = 60
+    for (let i = 1; i <= count; i++) client.send(head('HEAD', REFUSED, i, 200_000))
+    client.send(head('GET', PODS, 0, 1))
+    await waitFor('the last request', () => answers.length === 2)
+    await waitFor('the requests to be forgotten', () => heapBytes() - before < (count * 200_000) / 4)
+    for (const now of answers) now()
+    upstream.answer = answer
+    assert.equal((await client.response()).status, 200)
+    for (let i = 1; i <= count; i++) assert.equal((await client.response({ noBody: true })).status, 400)
+    client.destroy()
+  })
 })
 
 async function keepsNothing(port: Port, one: Case): Promise<void> {

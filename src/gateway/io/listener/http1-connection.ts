@@ -203,12 +203,11 @@ export class Http1Connection implements SocketEngine, Http1Sink, Http1Carrier {
     if (this.#line.length >= limits.maxConcurrentStreams || !head.keepsAlive) this.#closing = true
     const stream = new Http1Stream(this, head)
     this.#line.push(stream)
-    if (head.hasBody) this.#receiving = stream
+    const { hasBody } = head
+    if (hasBody) this.#receiving = stream
     if (this.#line.length === 1) stream.begin()
-    const events = handler(this.peer, stream, head.list, !head.hasBody)
-    // The answer may already be complete, or the connection closed.
-    if (!stream.isAnswered && !this.#over) stream.events = events
-    if (this.#closing && !head.hasBody) this.#reader.stop()
+    stream.events = handler(this.peer, stream, head.list, !hasBody)
+    if (this.#closing && !hasBody) this.#reader.stop()
   }
 
   /** Behind pending requests, bytes of the new protocol would be read as a response to one of them. */

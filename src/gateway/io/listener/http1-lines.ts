@@ -107,6 +107,14 @@ export class Http1Lines {
     return true
   }
 
+  /** Keeps none of the texts. */
+  forget(): void {
+    this.method = ''
+    this.target = ''
+    this.name = ''
+    this.value = ''
+  }
+
   #isBlank(octet: number | undefined): boolean {
     if (octet === TAB) this.hasTab = true
     return octet === SPACE || octet === TAB

@@ -55,6 +55,7 @@ const PSEUDO_BYTES = ':method:path:authority:schemehttps'.length + 4 * FIELD_OVE
 const AUTHORITY_AT = 5
 const NO_LENGTH = -1
 const NOTHING = Buffer.alloc(0)
+const NO_FIELDS: HeaderList = []
 
 // What the next bytes are.
 const REQUEST_LINE = 0
@@ -67,7 +68,7 @@ const SIZED_BODY = 6
 const STOPPED = 7
 
 export class Http1Reader {
-  /** The last one. */
+  /** The one that the sink is being told of; its list is not kept. */
   readonly head: Http1Head = { list: [], isHttp10: false, keepsAlive: false, hasBody: false, upgrade: '' }
   readonly #sink: Http1Sink
   readonly #maxBytes: number
@@ -255,8 +256,6 @@ export class Http1Reader {
     this.#hosts = 0
     this.#length = NO_LENGTH
     this.#isChunked = false
-    this.#options = ''
-    this.#upgrade = ''
     this.#list = [':method', lines.method, ':path', lines.target, ':authority', '', ':scheme', 'https']
     this.#listBytes = PSEUDO_BYTES + lines.method.length + lines.target.length
     this.#state = FIELD_LINE
@@ -327,10 +326,15 @@ export class Http1Reader {
     this.#left = this.#length
     this.#state = this.#isChunked ? CHUNK_LINE : hasBody ? SIZED_BODY : REQUEST_LINE
     this.#sink.onHead(chunk, at)
+    head.list = NO_FIELDS
+    head.upgrade = ''
   }
 
-  /** Nothing is kept any more. */
+  /** Nothing is kept any more: a head has up to a megabyte, for which an idle connection is not charged. */
   #forget(): void {
+    this.#lines.forget()
+    this.#options = ''
+    this.#upgrade = ''
     this.#list = []
     this.#line = NOTHING
     this.#lineBytes = 0

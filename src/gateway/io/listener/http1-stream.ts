@@ -65,7 +65,8 @@ export class Http1Stream implements Stream {
   readonly #connection: Http1Carrier
   readonly #isHttp10: boolean
   readonly #isHead: boolean
-  events: StreamEvents = NO_LISTENER
+  /** None once the answer is complete: it may wait for long, and its request is not charged any more. */
+  #events: StreamEvents = NO_LISTENER
   meter: QueueMeter | undefined = undefined
   /** The request has come whole. */
   requestEnded: boolean
@@ -103,6 +104,10 @@ export class Http1Stream implements Stream {
     this.requestEnded = !hasBody
   }
 
+  set events(events: StreamEvents) {
+    if (!this.#hasEnd && !this.#isOver) this.#events = events
+  }
+
   // === the request's body ===
 
   onBody(bytes: Buffer, end: boolean): void {
@@ -110,12 +115,12 @@ export class Http1Stream implements Stream {
     if (this.#hasEnd || this.#isOver) return
     this.#uncredited += bytes.length
     if (this.#uncredited >= this.#mostUncredited && !end) this.held = true
-    this.events.onBody(bytes, end)
+    this.#events.onBody(bytes, end)
   }
 
   onTrailers(list: HeaderList): void {
     this.requestEnded = true
-    if (!this.#hasEnd && !this.#isOver) this.events.onTrailers(list)
+    if (!this.#hasEnd && !this.#isOver) this.#events.onTrailers(list)
   }
 
   /** As over HTTP/2: little before the caller is authenticated. */
@@ -246,6 +251,7 @@ export class Http1Stream implements Stream {
   }
 
   #onEnd(): void {
+    this.#events = NO_LISTENER
     // The rest of the body is read and dropped.
     this.#release()
     if (this.isAnswered) this.#finish()
@@ -305,7 +311,7 @@ export class Http1Stream implements Stream {
   #notifyDrained(): void {
     if (!this.#isHigh || this.queued >= ANSWER_WATER_BYTES) return
     if (this.queued === 0) this.#isHigh = false
-    this.events.onDrained()
+    this.#events.onDrained()
   }
 
   reset(_reason: ResetReason): void {
@@ -322,6 +328,6 @@ export class Http1Stream implements Stream {
     this.#queue = undefined
     this.queued = 0
     this.meter?.onQueued(0)
-    if (isTold) this.events.onReset('connection')
+    if (isTold) this.#events.onReset('connection')
   }
 }
