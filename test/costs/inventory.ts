@@ -182,7 +182,6 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/kube/io/watch-lines.ts': row('watch of the gateway itself'),
   'src/gateway/io/last-good/format.ts': notInput(OWN),
   'src/gateway/io/listener/http-plain.ts': row('query of a tap'),
-  'src/gateway/io/listener/http1-reader.ts': row('HTTP/1.1'),
   'src/incidents/io/local-switches/switch-file.ts': notInput(OPERATOR),
   'src/incidents/io/local-switches/switch-state.ts': notInput(OWN),
   'src/gateway/metrics/main-thread-series.ts': notInput(OWN),

@@ -62,6 +62,8 @@ export const PARSERS: readonly Parser[] = [
       'empty lines in front': repeat('\r\n'),
       'folded lines': repeat('\r\n b', `${GET}a: b`),
       'options of connection': repeat('close,', `${GET}connection: `),
+      'empty options of connection': repeat(',', `${GET}connection: `),
+      'lists of options of connection': repeat('connection: a,a,a,a\r\n', GET),
       'codings in one field': repeat('chunked,', `${GET}transfer-encoding: `),
       'pipelined requests': repeat(`${GET}\r\n`),
       'chunks of one byte': repeat('1\r\na\r\n', CHUNKED),

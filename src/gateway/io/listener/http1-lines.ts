@@ -8,6 +8,7 @@ export const CR = 0x0d
 export const LF = 0x0a
 const SPACE = 0x20
 const TAB = 0x09
+const COMMA = 0x2c
 const COLON = 0x3a
 const SLASH = 0x2f
 const STAR = 0x2a
@@ -173,6 +174,50 @@ function nameText(bytes: Buffer, from: number, to: number): string {
 
 function isScratch(name: string): boolean {
   for (let i = 1; i < name.length; i++) if (name.charCodeAt(i) !== scratch[i]) return false
+  return true
+}
+
+/** Options of Connection that mean something to a server (RFC 9112 sections 9.3 and 9.6, RFC 9110 section 7.8), one bit each. */
+export const CLOSE = 1
+export const KEEP_ALIVE = 2
+export const UPGRADE = 4
+
+/** Which of them a value of Connection lists. A client may list a million others: none of them becomes a string. */
+export function connectionOptions(value: string): number {
+  let found = 0
+  let first = -1
+  let last = -1
+  for (let i = 0; i < value.length; i++) {
+    const octet = value.charCodeAt(i)
+    if (octet === COMMA) {
+      if (first >= 0) found |= optionOf(value, first, last)
+      first = -1
+    } else if (octet !== SPACE && octet !== TAB) {
+      if (first < 0) first = i
+      last = i
+    }
+  }
+  return first < 0 ? found : found | optionOf(value, first, last)
+}
+
+function optionOf(value: string, first: number, last: number): number {
+  switch (last - first) {
+    case 4:
+      return isOption(value, first, 'close') ? CLOSE : 0
+    case 6:
+      return isOption(value, first, 'upgrade') ? UPGRADE : 0
+    case 9:
+      return isOption(value, first, 'keep-alive') ? KEEP_ALIVE : 0
+    default:
+      return 0
+  }
+}
+
+/** `option` is in lower case. No control character is in a value that could be taken for the hyphen. */
+function isOption(value: string, from: number, option: string): boolean {
+  for (let i = 0; i < option.length; i++) {
+    if ((value.charCodeAt(from + i) | 0x20) !== option.charCodeAt(i)) return false
+  }
   return true
 }
 

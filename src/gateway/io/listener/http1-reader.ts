@@ -4,7 +4,17 @@
 
 import type { Pace } from '../../../http2/frame-reader.ts'
 import type { HeaderList } from '../../../kit/api/stream.ts'
-import { CR, chunkSizeOf, contentLengthOf, Http1Lines, LF } from './http1-lines.ts'
+import {
+  CLOSE,
+  CR,
+  chunkSizeOf,
+  connectionOptions,
+  contentLengthOf,
+  Http1Lines,
+  KEEP_ALIVE,
+  LF,
+  UPGRADE,
+} from './http1-lines.ts'
 
 /** Gets what was read. */
 export interface Http1Sink {
@@ -87,7 +97,8 @@ export class Http1Reader {
   #hosts = 0
   #length = NO_LENGTH
   #isChunked = false
-  #options = ''
+  /** Of Connection: see http1-lines.ts. */
+  #options = 0
   #upgrade = ''
   /** Bytes left of a body, or of a chunk. */
   #left = 0
@@ -291,7 +302,7 @@ export class Http1Reader {
         return isFirst && value.toLowerCase() === 'chunked' && !this.#lines.hasTab
       }
       case 'connection':
-        this.#options += `${value.toLowerCase()},`
+        this.#options |= connectionOptions(value)
         return true
       case 'upgrade':
         this.#upgrade += this.#upgrade === '' ? value.toLowerCase() : `, ${value.toLowerCase()}`
@@ -316,12 +327,12 @@ export class Http1Reader {
     }
     const { head } = this
     const hasBody = this.#isChunked || this.#length > 0
-    const options = this.#options === '' ? [] : optionsOf(this.#options)
+    const options = this.#options
     head.list = this.#list
     head.isHttp10 = isHttp10
     head.hasBody = hasBody
-    head.keepsAlive = !options.includes('close') && (!isHttp10 || options.includes('keep-alive'))
-    head.upgrade = hasBody || isHttp10 || !options.includes('upgrade') ? '' : this.#upgrade
+    head.keepsAlive = (options & CLOSE) === 0 && (!isHttp10 || (options & KEEP_ALIVE) !== 0)
+    head.upgrade = hasBody || isHttp10 || (options & UPGRADE) === 0 ? '' : this.#upgrade
     this.#forget()
     this.#left = this.#length
     this.#state = this.#isChunked ? CHUNK_LINE : hasBody ? SIZED_BODY : REQUEST_LINE
@@ -333,7 +344,7 @@ export class Http1Reader {
   /** Nothing is kept any more: a head has up to a megabyte, for which an idle connection is not charged. */
   #forget(): void {
     this.#lines.forget()
-    this.#options = ''
+    this.#options = 0
     this.#upgrade = ''
     this.#list = []
     this.#line = NOTHING
@@ -354,10 +365,6 @@ function lineEnd(chunk: Buffer, from: number): number {
   const near = Math.min(chunk.length, from + NEAR_BYTES)
   for (let i = from; i < near; i++) if (chunk[i] === LF) return i
   return near === chunk.length ? -1 : chunk.indexOf(LF, near)
-}
-
-function optionsOf(options: string): string[] {
-  return options.split(',').map((option) => option.trim())
 }
 
 /** They say where a message ends, which is not for trailers to say (RFC 9110 section 6.5.1). */
