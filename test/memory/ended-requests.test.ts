@@ -76,12 +76,12 @@ describe('over HTTP/1.1', () => {
     const fields = [`X-First: ${value}`, `Connection: ${value.slice(0, 1000)}`, `X-Last: ${value}`]
     return requestHead(`${method} ${path}`, fields)
   }
-  const asNobody = (): Port => ({ port: gateway.port, serverName: HOST })
+  const withoutCertificate = (): Port => ({ port: gateway.port, serverName: HOST })
 
   test('a connection that waits for its next request keeps nothing of the last one', async () => {
     const clients: Http1Client[] = []
     const idle = async (i: number): Promise<void> => {
-      const client = await http1Connect(asNobody())
+      const client = await http1Connect(withoutCertificate())
       clients.push(client)
       client.send(head('GET', i % 2 === 0 ? REFUSED : `${REFUSED}?command=${'q'.repeat(200_000)}`, i, 200_000))
       assert.equal((await client.response()).status, 400)
@@ -98,7 +98,7 @@ describe('over HTTP/1.1', () => {
   })
 
   test('answers without a body that wait for an earlier one keep nothing of their requests', async () => {
-    const client = await http1Connect({ ...asNobody(), cert: clientPair(clientCA, 'alice') })
+    const client = await http1Connect({ ...withoutCertificate(), cert: clientPair(clientCA, 'alice') })
     const answers: (() => void)[] = []
     const { answer } = upstream
     upstream.answer = (request) => {

@@ -97,7 +97,7 @@ export class Http1Reader {
   #hosts = 0
   #length = NO_LENGTH
   #isChunked = false
-  /** Of Connection: see http1-lines.ts. */
+  /** What Connection lists: see http1-lines.ts. */
   #options = 0
   #upgrade = ''
   /** Bytes left of a body, or of a chunk. */
