@@ -220,11 +220,15 @@ describe('kubectl', () => {
     assert.notEqual(code, 0)
     assert.match(stderr, /conflict with "one"/)
     await run([...apply, '--field-manager=two', '--force-conflicts'], deployment('ssa', 'c:2'))
-    const shown = JSON.parse(await run(['get', ...NAMESPACE, 'deployment/ssa', '-o', 'json']))
-    assert.equal(shown.metadata.annotations['portcullis.io/cluster'], 'east')
-    delete shown.metadata.managedFields
-    await run([...apply, '--field-manager=three', '--force-conflicts'], shown)
-    await run(['replace', '-f', '-'], JSON.parse(await run(['get', ...NAMESPACE, 'deployment/ssa', '-o', 'json'])))
+    const read = async () => JSON.parse(await run(['get', ...NAMESPACE, 'deployment/ssa', '-o', 'json']))
+    // Its controller may have written a status since it was read: a conflict, upon which clients read again.
+    await waitFor('an apply of what was read', async () => {
+      const shown = await read()
+      assert.equal(shown.metadata.annotations['portcullis.io/cluster'], 'east')
+      delete shown.metadata.managedFields
+      return await run([...apply, '--field-manager=three', '--force-conflicts'], shown)
+    })
+    await waitFor('a replacement by what was read', async () => await run(['replace', '-f', '-'], await read()))
     const stored = (await direct(`${DEPLOYMENTS}/ssa`)).json()
     assert.equal(stored.metadata.annotations?.['portcullis.io/cluster'], undefined)
     assert.ok(!JSON.stringify(stored.metadata.managedFields).includes('portcullis.io/cluster'))
