@@ -45,7 +45,7 @@ export const GROUPS: readonly Group[] = [
     ],
   },
   { title: 'Reference', pages: ['upstream-cluster', 'settings', 'commands', 'limits', 'limitations'] },
-  { title: 'Inside', pages: ['architecture', 'subjects', 'life-of-a-request', 'walks', 'glossary'] },
+  { title: 'Inside', pages: ['architecture', 'subjects', 'life-of-a-request', 'state-machines', 'walks', 'glossary'] },
 ]
 
 /** As VitePress takes it. */

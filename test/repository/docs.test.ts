@@ -150,8 +150,9 @@ test('life of a request has one heading for each step of the spine, and no other
   assert.deepEqual(new Set(headings(LIFE, 2)), new Set([...steps, ...AROUND_THE_SPINE]))
 })
 
-test('architecture draws the phases of a request as they are', () => {
-  const [, drawn = ''] = /\[gateway\/request\/exchange\/state\.ts\].*?```\n(.*?)```/s.exec(ARCHITECTURE) ?? []
+test('the page of state machines draws the phases of a request as they are', () => {
+  const page = read('docs/state-machines.md')
+  const [, drawn = ''] = /\[gateway\/request\/exchange\/state\.ts\].*?```\n(.*?)```/s.exec(page) ?? []
   const arrows = new Set<string>()
   for (const line of drawn.split('\n')) {
     const states = line.trim().split(/ ──[^─▸]+──▸ /)
