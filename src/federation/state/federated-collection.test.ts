@@ -158,6 +158,18 @@ test('no object has an older version in a process that begins later, nor once it
   notOlder(1, before, all.stampOf(1, again.get('a', 'x') ?? assert.fail()))
 })
 
+test('an object that changes before another member is known has the first version of that member, as soon as that is known', () => {
+  const all = new FederatedCollection(2, clock)
+  const [east, west] = [kept(100, 'x', 'y'), kept(50, 'x')]
+  all.follow(0, east)
+  change(east, 101)
+  const x = east.get('a', 'x')
+  assert.deepEqual(x && all.stampOf(0, x), ['101', ''])
+  all.follow(1, west)
+  bookmark(west, 60)
+  assert.deepEqual(x && all.stampOf(0, x), ['101', '50'])
+})
+
 test('a member that is read again ends the watches; who knows an older version of it begins again, others go on', () => {
   const { all, east } = two()
   let ended = 0

@@ -140,6 +140,8 @@ export class FederatedCollection {
    */
   stampOf(slot: number, object: CachedObject): Versions {
     const known = this.#stamps.get(object)
+    // It may have changed before anything was known of another member.
+    if (known?.includes('') === true) return known.map((version, at) => version || (this.#first[at] ?? ''))
     if (known !== undefined) return known
     const others = this.#atFollow[slot] ?? this.#first
     return this.#first.map((first, at) => (at === slot ? object.facts.resourceVersion : others[at] || first))
