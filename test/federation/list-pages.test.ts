@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import '../harness/property-seed.ts'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { parseVector } from '../../src/federation/core/vectors.ts'
 import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
@@ -201,6 +202,25 @@ for (const [what, change] of [
     assert.ok(east.wholes > 0, 'a list of all has proved it')
   })
 }
+
+test('a list that is proved without the list of a member names no older version of it than one before', async () => {
+  const slotsOf = (version: string): readonly string[] => parseVector(version)?.versions ?? []
+  east.pass()
+  const before = slotsOf((await list('limit=2')).metadata.resourceVersion)
+  assert.equal(before[0], east.version)
+  east.isSilent = true
+  const listed = list('limit=2')
+  // What is kept is brought to the version that was named: here, by a change.
+  await sleep(700)
+  east.write('a', 'changed')
+  const page = await listed
+  assert.deepEqual([page.status, page.warning], [200, ''])
+  const after = slotsOf(page.metadata.resourceVersion)
+  assert.ok(
+    before.every((version, slot) => (compareResourceVersions(version, after[slot] ?? '') ?? 1) <= 0),
+    `${before} then ${after}`,
+  )
+})
 
 test('a member that does not answer its users is proved as ever', async () => {
   east.isSilent = true

@@ -26,6 +26,8 @@ export class CachedCollections {
   readonly #want: (id: CollectionId) => void
   readonly #wantRoom: (wanted: CompressedRoom) => void
   readonly #tell: (told: ToldVersion) => void
+  /** The last version that clients were told of, until it is known here. */
+  readonly #told = new WeakMap<CachedCollection, string>()
   #silentUntilMs = 0
   /** When the main thread is told again: monotonic, by key, of those that it has been told of lately. */
   readonly #wantedUntilMs = new Map<string, number>()
@@ -80,8 +82,17 @@ export class CachedCollections {
   }
 
   /** A client has been told of this version of the cluster's, with which it may come back. */
-  told({ id }: CachedCollection, version: string): void {
-    this.#tell({ collection: id, version })
+  told(collection: CachedCollection, version: string): void {
+    this.#told.set(collection, version)
+    this.#tell({ collection: collection.id, version })
+  }
+
+  /** Once it is known here, or `ms` are over: a list after one that named it must not name an older version. A version that never comes delays one list. */
+  async reachTold(collection: CachedCollection, ms: number): Promise<void> {
+    const version = this.#told.get(collection)
+    if (version === undefined) return
+    if (!collection.isAtLeast(version)) await collection.reaches(version, ms)
+    if (this.#told.get(collection) === version) this.#told.delete(collection)
   }
 
   /** Collections that the main thread is not told of again for now. */

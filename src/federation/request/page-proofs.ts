@@ -22,7 +22,7 @@ import type { ObjectPlace, SelectedObjects } from './select-objects.ts'
 const MOMENT_MS = 30
 
 interface ProofsOf {
-  readonly caches: Pick<CachedCollections, 'currentVersion' | 'told'>
+  readonly caches: Pick<CachedCollections, 'currentVersion' | 'told' | 'reachTold'>
   readonly read: FederatedRead
   /** undefined = it begins. */
   readonly after: ContinuePlace | undefined
@@ -174,7 +174,12 @@ export class PageProofs {
 
   async #reached(member: AskedMember, ms: number): Promise<ReachedMember> {
     const { caches, awaited } = this.#of
-    return await reachInMember(caches, member, awaited, ms, this.#decision.exchange.monotonicMs)
+    const { monotonicMs, gw } = this.#decision.exchange
+    const endsMs = gw.clock.monotonic() + ms
+    const reached = await reachInMember(caches, member, awaited, ms, monotonicMs)
+    if (awaited.kind === 'proof' && reached === 'reached' && member.kept.awayFor(monotonicMs) === 0)
+      await caches.reachTold(member.kept, Math.max(0, endsMs - gw.clock.monotonic()))
+    return reached
   }
 
   /** Both at the same time: the server may not have the version any more, or what is kept may reach it at any moment. */

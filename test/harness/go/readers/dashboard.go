@@ -279,7 +279,7 @@ func (p *page) list(ctx context.Context, query string) (list, bool) {
 	if len(storeOf(all.Items)) != len(all.Items) {
 		p.notes.problem("a list at %s has an object twice", all.Metadata.ResourceVersion)
 	}
-	// What is last known of a member may be older than what the list before it has named: docs/federation.md, Limitations.
+	// What is last known of a member may be older than the version that the list before it named: docs/federation.md, Limitations.
 	if query != "" && !isLastKnown {
 		p.notes.listed(all.Metadata.ResourceVersion)
 	}
