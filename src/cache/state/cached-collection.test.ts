@@ -268,6 +268,27 @@ test('a message that is missing ends the collection and asks for all; one that i
   assert.equal(unknown, 1)
 })
 
+test('what clients were told of is waited for until it is known, and once at most if it never comes', async () => {
+  const collections = new CachedCollections(
+    { now: () => 0, monotonic: () => 0 },
+    () => Promise.resolve(undefined),
+    () => undefined,
+    () => undefined,
+    () => undefined,
+  )
+  collections.apply(reset())
+  const collection = collections.get(ID) ?? assert.fail()
+  await collections.reachTold(collection, 60_000)
+  collections.told(collection, '11')
+  const reached = collections.reachTold(collection, 60_000)
+  collections.apply(update(1, 11))
+  await reached
+  collections.told(collection, '99')
+  await collections.reachTold(collection, 1)
+  await collections.reachTold(collection, 60_000)
+  assert.equal(collection.version, '11')
+})
+
 test('a collection is current if it has reached the version that was proved', async () => {
   let proved: CurrentState | undefined
   const collections = new CachedCollections(

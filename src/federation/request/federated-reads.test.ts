@@ -73,6 +73,8 @@ class World {
         this.proofs.push({ name: NAMES[this.#collections.indexOf(one)] ?? '', ms })
         return Promise.resolve(one.version)
       },
+      // Nothing was told before.
+      reachTold: () => Promise.resolve(),
     } as unknown as CachedCollections
     const collections = { of: () => all } as unknown as FederatedCollections
     const deps = { kept, collections, watches: {}, known: new KnownRights(() => undefined) }

@@ -177,7 +177,8 @@ export class PageProofs {
     const { monotonicMs, gw } = this.#decision.exchange
     const endsMs = gw.clock.monotonic() + ms
     const reached = await reachInMember(caches, member, awaited, ms, monotonicMs)
-    if (awaited.kind === 'proof' && reached === 'reached' && member.kept.awayFor(monotonicMs) === 0)
+    // Others than pages were never proved by a list that names a version, and need not wait for one that another client was told of.
+    if (this.#isFirst && this.#limit > 0 && reached === 'reached' && member.kept.awayFor(monotonicMs) === 0)
       await caches.reachTold(member.kept, Math.max(0, endsMs - gw.clock.monotonic()))
     return reached
   }
