@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Http1Reader } from '../../src/gateway/io/listener/http1-reader.ts'
+import { Http1Reader } from '../../src/gateway/io/listener/http1/reader.ts'
 import { WITHOUT_PAUSE } from '../../src/http2/frame-reader.ts'
 import { nanoseconds } from './measure.ts'
 

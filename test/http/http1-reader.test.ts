@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type Http1Head, Http1Reader, type Http1Sink } from '../../src/gateway/io/listener/http1-reader.ts'
+import { type Http1Head, Http1Reader, type Http1Sink } from '../../src/gateway/io/listener/http1/reader.ts'
 import type { HeaderList } from '../../src/kit/api/stream.ts'
 
 const LIMIT = 4096

@@ -1,6 +1,6 @@
 // A connection over HTTP/1.1 without a socket, and the client that a test plays: bytes go in, and come out.
 
-import { Http1Connection, type Http1ConnectionLimits } from '../../../src/gateway/io/listener/http1-connection.ts'
+import { Http1Connection, type Http1ConnectionLimits } from '../../../src/gateway/io/listener/http1/connection.ts'
 import { WITHOUT_PAUSE } from '../../../src/http2/frame-reader.ts'
 import type { Charge, HeaderList, Peer } from '../../../src/kit/api/stream.ts'
 import type { OpenHead } from '../../../src/kit/core/shares/open-heads.ts'

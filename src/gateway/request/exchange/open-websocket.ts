@@ -3,7 +3,7 @@
 import type { HeaderList } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import { readHandshake } from '../../core/websocket/handshake.ts'
-import { webSocketAccept } from '../../io/listener/http1-websocket.ts'
+import { webSocketAccept } from '../../io/listener/http1/websocket.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Not SPDY: kube-apiserver ignores that where it streams nothing. */

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Http1Side } from '../../../../test/harness/frames/http1-side.ts'
-import type { Received } from '../../../../test/harness/frames/http2-sides.ts'
-import { SERVER_LIMITS } from '../../../http2/limits.ts'
-import { HIGH_WATER_BYTES, type Stream } from '../../../kit/api/stream.ts'
-import { addressCharge, userCharge } from '../../../kit/core/shares/charge.ts'
+import { Http1Side } from '../../../../../test/harness/frames/http1-side.ts'
+import type { Received } from '../../../../../test/harness/frames/http2-sides.ts'
+import { SERVER_LIMITS } from '../../../../http2/limits.ts'
+import { HIGH_WATER_BYTES, type Stream } from '../../../../kit/api/stream.ts'
+import { addressCharge, userCharge } from '../../../../kit/core/shares/charge.ts'
 
 const KIB = 1024
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'

@@ -2,10 +2,10 @@
 
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { HeaderList, Peer, QueueMeter, ResetReason, Stream, StreamEvents } from '../../../kit/api/stream.ts'
-import { headerValue } from '../../core/request/hop-headers.ts'
-import { closeBehind } from '../socket/socket-close.ts'
-import { Http1WebSocket } from './http1-websocket.ts'
+import type { HeaderList, Peer, QueueMeter, ResetReason, Stream, StreamEvents } from '../../../../kit/api/stream.ts'
+import { headerValue } from '../../../core/request/hop-headers.ts'
+import { closeBehind } from '../../socket/socket-close.ts'
+import { Http1WebSocket } from './websocket.ts'
 
 const EMPTY = Buffer.alloc(0)
 

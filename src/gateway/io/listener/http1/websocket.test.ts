@@ -8,10 +8,10 @@ import {
   PONG,
   serverFrames,
   TEXT,
-} from '../../../../test/harness/clients/websocket-client.ts'
-import { waitFor } from '../../../../test/harness/wait.ts'
-import { textHead } from '../../core/websocket/frames.ts'
-import { Http1WebSocket, webSocketAccept } from './http1-websocket.ts'
+} from '../../../../../test/harness/clients/websocket-client.ts'
+import { waitFor } from '../../../../../test/harness/wait.ts'
+import { textHead } from '../../../core/websocket/frames.ts'
+import { Http1WebSocket, webSocketAccept } from './websocket.ts'
 
 const NONE = Buffer.alloc(0)
 const PINGS = 100_000

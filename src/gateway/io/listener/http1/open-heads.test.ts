@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Http1Side } from '../../../../test/harness/frames/http1-side.ts'
-import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
-import { addressCharge } from '../../../kit/core/shares/charge.ts'
-import { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
-import { SharedResource } from '../../../kit/core/shares/shared-resource.ts'
+import { Http1Side } from '../../../../../test/harness/frames/http1-side.ts'
+import { type Refusal, refuse } from '../../../../kit/core/refusal/refusal.ts'
+import { addressCharge } from '../../../../kit/core/shares/charge.ts'
+import { OpenHeads } from '../../../../kit/core/shares/open-heads.ts'
+import { SharedResource } from '../../../../kit/core/shares/shared-resource.ts'
 
 const KIB = 1024
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'

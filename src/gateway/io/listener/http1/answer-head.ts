@@ -2,10 +2,10 @@
 // connection are left out.
 
 import { STATUS_CODES } from 'node:http'
-import type { Output } from '../../../http2/output.ts'
-import { SLAB_BYTES } from '../../../http2/slabs.ts'
-import type { HeaderList } from '../../../kit/api/stream.ts'
-import { TOKEN_OCTETS, VALUE_OCTETS } from './http1-lines.ts'
+import type { Output } from '../../../../http2/output.ts'
+import { SLAB_BYTES } from '../../../../http2/slabs.ts'
+import type { HeaderList } from '../../../../kit/api/stream.ts'
+import { TOKEN_OCTETS, VALUE_OCTETS } from './lines.ts'
 
 const CR = 0x0d
 const LF = 0x0a

@@ -1,9 +1,9 @@
 // One request and its response on a client's HTTP/1.1 connection, as a Stream.
 
-import { ChunkQueue } from '../../../http2/chunk-queue.ts'
-import { SERVER_LIMITS } from '../../../http2/limits.ts'
-import type { Output } from '../../../http2/output.ts'
-import { NO_LISTENER } from '../../../http2/stream.ts'
+import { ChunkQueue } from '../../../../http2/chunk-queue.ts'
+import { SERVER_LIMITS } from '../../../../http2/limits.ts'
+import type { Output } from '../../../../http2/output.ts'
+import { NO_LISTENER } from '../../../../http2/stream.ts'
 import {
   ANSWER_WATER_BYTES,
   type HeaderList,
@@ -14,11 +14,11 @@ import {
   type ResetReason,
   type Stream,
   type StreamEvents,
-} from '../../../kit/api/stream.ts'
-import { headerListBytes } from '../../core/request/header-list.ts'
-import { writeAnswerHead, writeLastChunk } from './http1-answer-head.ts'
-import { contentLengthOf } from './http1-lines.ts'
-import type { Http1Head } from './http1-reader.ts'
+} from '../../../../kit/api/stream.ts'
+import { headerListBytes } from '../../../core/request/header-list.ts'
+import { writeAnswerHead, writeLastChunk } from './answer-head.ts'
+import { contentLengthOf } from './lines.ts'
+import type { Http1Head } from './reader.ts'
 
 /** The connection, for its streams. */
 export interface Http1Carrier {

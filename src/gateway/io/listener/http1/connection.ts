@@ -1,16 +1,16 @@
 // One connection of a client over HTTP/1.1, without its socket: requests are read one after the other and served at once; their answers leave in the
 // order of the requests.
 
-import type { Pace } from '../../../http2/frame-reader.ts'
-import { SERVER_LIMITS } from '../../../http2/limits.ts'
-import { Output } from '../../../http2/output.ts'
-import type { HeaderList, Peer, RequestHandler } from '../../../kit/api/stream.ts'
-import { LARGE_HEAD_BYTES, type OpenHead } from '../../../kit/core/shares/open-heads.ts'
-import type { SocketEngine } from '../socket/engine-socket.ts'
-import { LINGER_MS } from '../socket/socket-close.ts'
-import { bareAnswer, refusalAnswer } from './http1-bare-answers.ts'
-import { Http1Reader, type Http1Sink } from './http1-reader.ts'
-import { type Http1Carrier, Http1Stream } from './http1-stream.ts'
+import type { Pace } from '../../../../http2/frame-reader.ts'
+import { SERVER_LIMITS } from '../../../../http2/limits.ts'
+import { Output } from '../../../../http2/output.ts'
+import type { HeaderList, Peer, RequestHandler } from '../../../../kit/api/stream.ts'
+import { LARGE_HEAD_BYTES, type OpenHead } from '../../../../kit/core/shares/open-heads.ts'
+import type { SocketEngine } from '../../socket/engine-socket.ts'
+import { LINGER_MS } from '../../socket/socket-close.ts'
+import { bareAnswer, refusalAnswer } from './bare-answers.ts'
+import { Http1Reader, type Http1Sink } from './reader.ts'
+import { type Http1Carrier, Http1Stream } from './stream.ts'
 
 export interface Http1ConnectionLimits {
   readonly maxHeaderBytes: number

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CLOSE, connectionOptions, KEEP_ALIVE, UPGRADE } from './http1-lines.ts'
+import { CLOSE, connectionOptions, KEEP_ALIVE, UPGRADE } from './lines.ts'
 
 for (const [value, options] of [
   ['close', CLOSE],

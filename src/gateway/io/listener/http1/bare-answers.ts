@@ -1,7 +1,7 @@
 // Answers to malformed requests, behind which the connection ends.
 
 import { STATUS_CODES } from 'node:http'
-import { type Refusal, refusalResponse } from '../../../kit/core/refusal/refusal.ts'
+import { type Refusal, refusalResponse } from '../../../../kit/core/refusal/refusal.ts'
 
 /** @param status code and reason */
 export function bareAnswer(status: string): string {

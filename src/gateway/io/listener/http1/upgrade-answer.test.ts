@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
-import { waitFor } from '../../../../test/harness/wait.ts'
-import type { Peer, StreamEvents } from '../../../kit/api/stream.ts'
-import { UpgradeAnswer } from './http1-upgrade-answer.ts'
+import { waitFor } from '../../../../../test/harness/wait.ts'
+import type { Peer, StreamEvents } from '../../../../kit/api/stream.ts'
+import { UpgradeAnswer } from './upgrade-answer.ts'
 
 const PEER = { charge: { source: 'alice', weight: 1, known: true } } as unknown as Peer
 const EVENTS: StreamEvents = {

@@ -3,11 +3,11 @@
 
 import { createHash } from 'node:crypto'
 import { type Duplex, Writable } from 'node:stream'
-import type { Charge } from '../../../kit/api/stream.ts'
-import { CLOSURES, closeFrame, OPCODES, pongFrame } from '../../core/websocket/frames.ts'
-import { WebSocketReader, type WebSocketSink } from '../../core/websocket/websocket-reader.ts'
-import { FairPipe } from '../socket/fair-pipe.ts'
-import { closeBehind } from '../socket/socket-close.ts'
+import type { Charge } from '../../../../kit/api/stream.ts'
+import { CLOSURES, closeFrame, OPCODES, pongFrame } from '../../../core/websocket/frames.ts'
+import { WebSocketReader, type WebSocketSink } from '../../../core/websocket/websocket-reader.ts'
+import { FairPipe } from '../../socket/fair-pipe.ts'
+import { closeBehind } from '../../socket/socket-close.ts'
 
 /** RFC 6455 section 1.3. */
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'

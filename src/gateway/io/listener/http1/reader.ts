@@ -2,8 +2,8 @@
 // request behind the other. What another server might read differently is refused, and nothing behind it is
 // read.
 
-import type { Pace } from '../../../http2/frame-reader.ts'
-import type { HeaderList } from '../../../kit/api/stream.ts'
+import type { Pace } from '../../../../http2/frame-reader.ts'
+import type { HeaderList } from '../../../../kit/api/stream.ts'
 import {
   CLOSE,
   CR,
@@ -14,7 +14,7 @@ import {
   KEEP_ALIVE,
   LF,
   UPGRADE,
-} from './http1-lines.ts'
+} from './lines.ts'
 
 /** Gets what was read. */
 export interface Http1Sink {
@@ -97,7 +97,7 @@ export class Http1Reader {
   #hosts = 0
   #length = NO_LENGTH
   #isChunked = false
-  /** What Connection lists: see http1-lines.ts. */
+  /** What Connection lists: see lines.ts. */
   #options = 0
   #upgrade = ''
   /** Bytes left of a body, or of a chunk. */

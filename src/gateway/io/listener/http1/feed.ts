@@ -2,10 +2,10 @@
 // requests, or thousands of small body chunks, and the parser processes everything it is given.
 
 import type { Socket } from 'node:net'
-import type { Charge } from '../../../kit/api/stream.ts'
-import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
-import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
-import { threadScheduler } from '../scheduling/thread-scheduler.ts'
+import type { Charge } from '../../../../kit/api/stream.ts'
+import { AT, beginStep, endStep } from '../../../../kit/io/stalls/steps.ts'
+import type { Account, Waiter } from '../../../core/thread-time/accounts.ts'
+import { threadScheduler } from '../../scheduling/thread-scheduler.ts'
 
 /** Bytes passed to the parser at once: initially a handful of requests, more while they are cheap. */
 const FIRST_PIECE = 512

@@ -2,7 +2,7 @@
 // another server could read differently is refused, not repaired.
 
 import { METHODS } from 'node:http'
-import { latin1Text } from '../../../http2/hpack/latin1.ts'
+import { latin1Text } from '../../../../http2/hpack/latin1.ts'
 
 export const CR = 0x0d
 export const LF = 0x0a

@@ -1,15 +1,15 @@
-// Clients' HTTP/1.1 connections: the engine of http1-connection.ts over TLS sockets. Each request becomes a Stream, as over HTTP/2.
+// Clients' HTTP/1.1 connections: the engine of connection.ts over TLS sockets. Each request becomes a Stream, as over HTTP/2.
 // Upgrades (exec, attach, port-forward) exist only here; they are passed on with the raw socket.
 
 import type { TLSSocket } from 'node:tls'
-import type { HeaderList, Peer, RequestHandler } from '../../../kit/api/stream.ts'
-import type { UpgradeHandler } from '../../../kit/api/upgrade.ts'
-import type { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
-import { AT } from '../../../kit/io/stalls/steps.ts'
-import { EngineSocket } from '../socket/engine-socket.ts'
-import { type Unread, unreadOutput } from '../socket/unread-output.ts'
-import { Http1Connection, type Http1ConnectionLimits, type Http1Serving } from './http1-connection.ts'
-import { UpgradeAnswer } from './http1-upgrade-answer.ts'
+import type { HeaderList, Peer, RequestHandler } from '../../../../kit/api/stream.ts'
+import type { UpgradeHandler } from '../../../../kit/api/upgrade.ts'
+import type { OpenHeads } from '../../../../kit/core/shares/open-heads.ts'
+import { AT } from '../../../../kit/io/stalls/steps.ts'
+import { EngineSocket } from '../../socket/engine-socket.ts'
+import { type Unread, unreadOutput } from '../../socket/unread-output.ts'
+import { Http1Connection, type Http1ConnectionLimits, type Http1Serving } from './connection.ts'
+import { UpgradeAnswer } from './upgrade-answer.ts'
 
 interface Http1ServerLimits extends Http1ConnectionLimits {
   /** Accounts for incomplete heads. Default: not counted. */
