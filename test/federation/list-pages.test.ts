@@ -7,15 +7,14 @@ import { after, afterEach, before, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { parseVector } from '../../src/federation/core/vectors.ts'
-import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { headerValue } from '../../src/gateway/core/request/hop-headers.ts'
 import { compareResourceVersions } from '../../src/kube/core/objects/resource-version.ts'
 import { createCA } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
 import { type ShownItem, shownNames } from '../harness/federation/federated-clusters.ts'
-import { PagedMember } from '../harness/federation/paged-member.ts'
+import { PagedMember, pagedFederation } from '../harness/federation/paged-member.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
-import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { clientPair } from '../harness/objects/objects.ts'
 import { PATIENT } from '../harness/patience.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -28,23 +27,6 @@ let east: PagedMember
 let west: PagedMember
 let gateway: InProcessGateway
 let session: ClientHttp2Session
-
-function objects(): UpstreamCluster[] {
-  const resources = [{ version: 'v1', resource: 'pods' }]
-  const members = [east, west].map(({ stub }, at) => clusterObject([stub], { name: at === 0 ? 'east' : 'west' }))
-  const { secureServing } = clusterObject([], { name: 'all', clientCA }).spec
-  const spec = {
-    secureServing,
-    dispatchPolicies: [ALLOW_ALL],
-    members: ['east', 'west'].map((name) => ({ name, trustUsers: true })),
-    federation: { resources },
-  }
-  const all = { ...clusterObject([], { name: 'all' }), spec }
-  return [
-    ...members.map((one) => ({ ...one, spec: { ...one.spec, cache: resources } })),
-    all,
-  ] as unknown as UpstreamCluster[]
-}
 
 async function list(query: string) {
   const path = `${PODS}?${query}`
@@ -75,7 +57,7 @@ const asked = ({ lists }: PagedMember): string[] => lists.map(({ query }) => que
 before(async () => {
   ;[east, west] = await Promise.all([PagedMember.start(), PagedMember.start()])
   for (const name of ['a', 'b', 'c']) for (const member of [east, west]) member.write(name)
-  gateway = await startInProcess(objects(), {})
+  gateway = await startInProcess(pagedFederation([east, west], clientCA), {})
   session = h2Connect({ port: gateway.port, serverName: 'all', certificate: clientPair(clientCA, 'alice') })
   await waitFor('what is kept of both', async () => (await list('')).names.length === 6)
 })

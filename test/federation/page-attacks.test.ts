@@ -7,14 +7,13 @@ import '../harness/property-seed.ts'
 import { after, afterEach, before, test } from 'node:test'
 import fc from 'fast-check'
 import { parseVector } from '../../src/federation/core/vectors.ts'
-import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { headerValue } from '../../src/gateway/core/request/hop-headers.ts'
 import { createCA } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { shownNames } from '../harness/federation/federated-clusters.ts'
-import { ODD, PagedMember } from '../harness/federation/paged-member.ts'
+import { ODD, PagedMember, pagedFederation } from '../harness/federation/paged-member.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
-import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { clientPair } from '../harness/objects/objects.ts'
 import { PATIENT } from '../harness/patience.ts'
 import { replyReview } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -32,23 +31,6 @@ let alice: ClientHttp2Session
 let bob: ClientHttp2Session
 /** Answers of east to questions for bob's right are sent when they are released. */
 let held: (() => void)[] | undefined
-
-function objects(): UpstreamCluster[] {
-  const resources = [{ version: 'v1', resource: 'pods' }]
-  const members = [east, west].map(({ stub }, at) => clusterObject([stub], { name: at === 0 ? 'east' : 'west' }))
-  const { secureServing } = clusterObject([], { name: 'all', clientCA }).spec
-  const spec = {
-    secureServing,
-    dispatchPolicies: [ALLOW_ALL],
-    members: ['east', 'west'].map((name) => ({ name, trustUsers: true })),
-    federation: { resources, denied: 'Omit' },
-  }
-  const all = { ...clusterObject([], { name: 'all' }), spec }
-  return [
-    ...members.map((one) => ({ ...one, spec: { ...one.spec, cache: resources } })),
-    all,
-  ] as unknown as UpstreamCluster[]
-}
 
 async function list(session: ClientHttp2Session, query: string) {
   const path = `${PODS}?${query}`
@@ -78,7 +60,7 @@ before(async () => {
     if (held !== undefined && seen.spec['user'] === 'bob') held.push(send)
     else send()
   }
-  gateway = await startInProcess(objects(), {})
+  gateway = await startInProcess(pagedFederation([east, west], clientCA, { denied: 'Omit' }), {})
   const connect = (name: string): ClientHttp2Session =>
     h2Connect({ port: gateway.port, serverName: 'all', certificate: clientPair(clientCA, name) })
   alice = connect('alice')

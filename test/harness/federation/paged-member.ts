@@ -2,6 +2,9 @@
 // its watches bring changes, if they are not held back, and never a bookmark.
 
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { UpstreamCluster } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
+import { ALLOW_ALL, clusterObject } from '../objects/objects.ts'
 import { reply, replyReview, type SeenRequest, type StubUpstream, startStub } from '../upstreams/stub-upstream.ts'
 
 interface StubPod {
@@ -200,4 +203,26 @@ function shown(pod: StubPod): object {
 
 function textOf(list: SentList): string {
   return JSON.stringify({ kind: 'PodList', apiVersion: 'v1', ...list })
+}
+
+/** UpstreamClusters of two members, east and west, and `all`, which reads both as one. @param federation more of `spec.federation` of it */
+export function pagedFederation(
+  [east, west]: readonly [PagedMember, PagedMember],
+  clientCA: KeyPair,
+  federation: object = {},
+): UpstreamCluster[] {
+  const resources = [{ version: 'v1', resource: 'pods' }]
+  const members = Object.entries({ east, west }).map(([name, { stub }]) => clusterObject([stub], { name }))
+  const { secureServing } = clusterObject([], { name: 'all', clientCA }).spec
+  const spec = {
+    secureServing,
+    dispatchPolicies: [ALLOW_ALL],
+    members: members.map(({ metadata }) => ({ name: metadata.name, trustUsers: true })),
+    federation: { resources, ...federation },
+  }
+  const all = { ...clusterObject([], { name: 'all' }), spec }
+  return [
+    ...members.map((one) => ({ ...one, spec: { ...one.spec, cache: resources } })),
+    all,
+  ] as unknown as UpstreamCluster[]
 }
