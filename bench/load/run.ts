@@ -11,7 +11,7 @@ import { profile } from './profile.ts'
 import { Report } from './report.ts'
 import { against } from './rows/against.ts'
 import { broadcast } from './rows/broadcast.ts'
-import { CHURN_SECONDS, churn } from './rows/churn.ts'
+import { churn } from './rows/churn.ts'
 import { cold } from './rows/cold.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
@@ -26,7 +26,7 @@ import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
 import { logs } from './rows/logs.ts'
 import { mixed } from './rows/mixed.ts'
-import { PAUSES_SECONDS, pauses } from './rows/pauses.ts'
+import { pauses } from './rows/pauses.ts'
 import { start } from './rows/start.ts'
 import { starts } from './rows/starts.ts'
 import { store } from './rows/store.ts'
@@ -50,7 +50,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   latency,
   http1,
   cold,
-  pauses: (bench) => pauses(bench, seconds(PAUSES_SECONDS)),
+  pauses: (bench) => pauses(bench, 60 * Number(values.minutes)),
   threads,
   watches,
   idle,
@@ -63,7 +63,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   policies,
   clusters,
   store,
-  churn: (bench) => churn(bench, seconds(CHURN_SECONDS)),
+  churn: (bench) => churn(bench, 60 * Number(values.minutes)),
   handshakes,
   storm,
   hostile: (bench) => hostile(bench, hostileOptions()),
@@ -73,7 +73,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
 /** They take minutes to hours, or need thousands of files and connections: only when named. */
 const ON_REQUEST: readonly string[] = ['top-users', 'idle', 'store', 'churn', 'storm', 'hostile']
 
-const HOSTILE_SECONDS = 10
+const ALL = 'all'
 const RESULTS = join(import.meta.dirname, '../results/load.json')
 
 const { values } = parseArgs({
@@ -91,25 +91,25 @@ const { values } = parseArgs({
     token: { type: 'boolean', default: false },
     top: { type: 'string', default: '45' },
     attacks: { type: 'string' },
-    seconds: { type: 'string' },
+    seconds: { type: 'string', default: '10' },
+    minutes: { type: 'string', default: '1' },
     against: { type: 'string' },
   },
 })
 
-const rows = values.only?.split(',') ?? Object.keys(ROWS).filter((name) => !ON_REQUEST.includes(name))
+const rows =
+  values.only === ALL
+    ? Object.keys(ROWS)
+    : (values.only?.split(',') ?? Object.keys(ROWS).filter((name) => !ON_REQUEST.includes(name)))
 const unknown = rows.find((name) => ROWS[name] === undefined)
-if (unknown !== undefined) throw new Error(`no row ${unknown}; there are ${Object.keys(ROWS).join(', ')}`)
+if (unknown !== undefined) throw new Error(`no row ${unknown}; there are ${ALL}, ${Object.keys(ROWS).join(', ')}`)
 if (inPriority()) await run()
-
-function seconds(otherwise: number): number {
-  return Number(values.seconds ?? otherwise)
-}
 
 function hostileOptions(): HostileOptions {
   const { attacks, threads } = values
   return {
     attacks: attacks?.split(','),
-    seconds: seconds(HOSTILE_SECONDS),
+    seconds: Number(values.seconds),
     attempts: Number(values.rounds),
     threads: threads === undefined ? [1, 2] : threads.split(',').map(Number),
   }

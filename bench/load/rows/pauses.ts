@@ -1,4 +1,4 @@
-// Full load for a minute, or as long as `--seconds` says: every garbage collection of V8 meanwhile, and how many of them stopped a thread for
+// Full load for a minute, or as long as `--minutes` says: every garbage collection of V8 meanwhile, and how many of them stopped a thread for
 // more than 5 ms.
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -7,7 +7,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
 import { COLLECTIONS_FILE, type Collection, WRITTEN_EVERY_MS } from '../collections.ts'
 
-export const PAUSES_SECONDS = 60
 const LONG_MS = 5
 const PRELOADED = join(import.meta.dirname, '../collections.ts')
 
