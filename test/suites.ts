@@ -29,14 +29,14 @@ export interface NodeSuite {
 const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 /** Most of their time they wait, for sockets and timers. */
-const AT_ONCE = Math.min(2 * availableParallelism(), 8)
+const AT_ONCE = Math.min(3 * availableParallelism(), 8)
 /** A file of test/long may be told to run for an hour (FEDERATION_MINUTES) and takes some minutes more. */
 const ONE_FILE_MINUTES = 240
 /** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
 const REAL_TEST_MINUTES = 5
-/** On real clusters, each file with its own: a file waits half of its time, so one more than there are cores. */
+/** On real clusters, each file with its own: a file waits half of its time, so twice as many as there are cores. */
 const REAL = {
-  concurrency: Math.min(availableParallelism() + 1, 4),
+  concurrency: Math.min(2 * availableParallelism(), 4),
   testMinutes: REAL_TEST_MINUTES,
   titles: 'short',
 } as const
