@@ -32,11 +32,10 @@ import type { FederatedCollections } from '../state/federated-collections.ts'
 import type { KnownRights } from '../state/known-rights.ts'
 import { type AskedMember, type AskedOf, askedMembers, stillMay } from './asked-members.ts'
 import { answerDiscovery } from './discovery.ts'
-import { expiredWatch } from './expired-watch.ts'
 import { handOver, handOverDescription } from './hand-over.ts'
 import { handOverWrite } from './hand-over-write.ts'
 import { continuedAfter, pageOf } from './list-pages.ts'
-import { addedEvent, addedEvents, type LateProof, MembersWatch } from './members-watch.ts'
+import { addedEvent, addedEvents, expiredWatch, type LateProof, MembersWatch, StateProofs } from './members-watch.ts'
 import { PageProofs } from './page-proofs.ts'
 import { type Awaited, awaitedBy } from './reach-versions.ts'
 import {
@@ -53,10 +52,8 @@ import {
 } from './refusals.ts'
 import { isReplaced, selectObjects } from './select-objects.ts'
 import { selectPage } from './select-page.ts'
-import { type MemberObject, ShownObjects } from './shown-objects.ts'
-import { StateProofs } from './state-proofs.ts'
+import { type MemberObject, ShownObjects, writeAhead, writeRows } from './shown-objects.ts'
 import { shownTables } from './tables.ts'
-import { writeAhead, writeRows } from './written-ahead.ts'
 
 export interface FederatedReadsDeps {
   readonly kept: CachedCollections

@@ -17,17 +17,21 @@ import {
   PARTIAL_LIST,
   partialMetadata,
 } from '../../cache/core/bytes/answers.ts'
-import { malformed } from '../../cache/core/bytes/malformed.ts'
+import { malformed, writable } from '../../cache/core/bytes/malformed.ts'
 import { INITIAL_EVENTS_END } from '../../cache/core/bytes/object-facts.ts'
 import type { JsonForm, TypeMeta } from '../../cache/core/bytes/object-form.ts'
 import { partsOf } from '../../cache/core/bytes/part-reader.ts'
+import { inSlices } from '../../cache/request/scan.ts'
 import type { CachedObject } from '../../cache/state/cached-object.ts'
 import type { NameMode } from '../../gateway/core/federation/names.ts'
 import { textHead } from '../../gateway/core/websocket/frames.ts'
+import type { Exchange } from '../../gateway/request/exchange/exchange.ts'
+import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { stampObject } from '../core/objects.ts'
 import type { TableWriter } from '../core/tables/table-writer.ts'
 import { encodeVector, type VersionVector } from '../core/vectors.ts'
 import type { FederatedCollection, Versions } from '../state/federated-collection.ts'
+import { outOfMemory } from './refusals.ts'
 
 /** An object of a member. */
 export interface MemberObject {
@@ -208,4 +212,52 @@ const OPEN = Buffer.from('{')
 
 function bytesOfAll(parts: readonly Buffer[]): number {
   return parts.reduce((sum, { length }) => sum + length, 0)
+}
+
+// Parts of an answer that take long to write, as rows of Tables, for which objects are parsed: they are written before it begins, between turns of others, and
+// their memory is the caller's.
+
+interface WrittenAhead {
+  /** One for each object. */
+  readonly parts: readonly Buffer[]
+  readonly bytes: number
+}
+
+export async function writeAhead(
+  exchange: Exchange,
+  objects: readonly MemberObject[],
+  write: (one: MemberObject) => Buffer,
+): Promise<WrittenAhead | Refusal> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  let failure: Refusal | undefined
+  await inSlices(
+    exchange,
+    objects.map(({ object }) => object),
+    () => {
+      const one = objects[parts.length]
+      if (failure !== undefined || one === undefined) return
+      const part = writable(() => write(one))
+      if (part === undefined) failure = refuse('internal', 'an object cannot be shown')
+      else if (!exchange.takeMemory(part.length)) failure = outOfMemory()
+      else {
+        parts.push(part)
+        bytes += part.length
+      }
+    },
+  )
+  if (failure === undefined && parts.length < objects.length) failure = refuse('internal', 'the client has gone')
+  if (failure === undefined) return { parts, bytes }
+  exchange.giveMemory(bytes)
+  return failure
+}
+
+/** @param shown in Tables */
+export function writeRows(
+  exchange: Exchange,
+  shown: ShownObjects,
+  objects: readonly MemberObject[],
+): Promise<WrittenAhead | Refusal> {
+  const nowMs = exchange.gw.clock.now()
+  return writeAhead(exchange, objects, (one) => shown.row(one, nowMs))
 }

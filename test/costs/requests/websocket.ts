@@ -1,8 +1,8 @@
 // What clients of a WebSocket send of which the gateway itself is the server: the handshake, and frames.
 
 import { MAX_LISTED_LENGTH } from '../../../src/gateway/core/request/request-head.ts'
-import { readHandshake } from '../../../src/gateway/core/websocket/handshake.ts'
 import { WebSocketReader, type WebSocketSink } from '../../../src/gateway/core/websocket/websocket-reader.ts'
+import { readHandshake } from '../../../src/gateway/request/exchange/open-websocket.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { MIB, repeat } from '../shapes.ts'
 

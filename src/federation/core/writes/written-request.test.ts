@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseRequestInfo, type RequestInfo } from '../../../gateway/core/request/request-info.ts'
+import { UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { objectPath } from '../handed-over.ts'
-import { writtenRequest, writtenVerbs } from './written-request.ts'
+import { writtenQuery, writtenRequest, writtenVerbs } from './written-request.ts'
 
 const PODS = '/api/v1/namespaces/east--default/pods'
 const POD = `${PODS}/web`
@@ -120,4 +121,31 @@ test('discovery has the verbs of what is written', () => {
   assert.deepEqual([...writtenVerbs('apps/v1', 'deployments/scale', true)].sort(), ['get', 'patch', 'update'])
   for (const none of ['pods/log', 'pods/binding', 'pods/status/x', 'services/resize'])
     assert.deepEqual(writtenVerbs('v1', none, true), [], none)
+})
+
+const changes = {
+  resourceVersion: (shown: string) => (shown === '' ? '' : `rv ${shown}`),
+  fieldSelector: (shown: string) => `fields ${shown}`,
+}
+
+for (const [before, after] of [
+  ['dryRun=All&dryRun=All&fieldManager=a%20b&&x', 'dryRun=All&dryRun=All&fieldManager=a%20b&&x'],
+  ['resourceVersion=7&uid=u', 'resourceVersion=rv%207&uid=u'],
+  ['resource%56ersion=%37', 'resourceVersion=rv%207'],
+  ['resourceVersion=', 'resourceVersion='],
+  ['fieldSelector=a%3Db&labelSelector=a%3Db', 'fieldSelector=fields%20a%3Db&labelSelector=a%3Db'],
+  // Go does not read these.
+  ['resourceVersion=%zz&resourceVersion=7;x=1', 'resourceVersion=%zz&resourceVersion=7;x=1'],
+  ['ResourceVersion=7&limit=5', 'ResourceVersion=7&limit=5'],
+] as const)
+  test(before, () => {
+    assert.equal(writtenQuery(before, false, changes), after)
+  })
+
+test('what is there twice, and pages of what is deleted, are refused', () => {
+  assert.throws(() => writtenQuery('resourceVersion=7&x&resource%56ersion=8', false, changes), UnreadableBody)
+  assert.throws(() => writtenQuery('fieldSelector=a&fieldSelector=', true, changes), UnreadableBody)
+  for (const query of ['continue=x', 'limit=5', 'resourceVersionMatch=Exact'])
+    assert.throws(() => writtenQuery(query, true, changes), UnreadableBody)
+  assert.equal(writtenQuery('continue=&limit=', true, changes), 'continue=&limit=')
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readHandshake } from './handshake.ts'
+import { readHandshake } from './open-websocket.ts'
 
 const GOOD = ['sec-websocket-key', 'k', 'sec-websocket-version', '13', 'origin', 'https://a.example.com']
 
