@@ -18,7 +18,6 @@ import {
 import type { CachedCollection } from '../state/cached-collection.ts'
 import type { CachedCollections } from '../state/cached-collections.ts'
 import type { CachedObject } from '../state/cached-object.ts'
-import { CollectionWatch } from './collection-watch.ts'
 import { deliverList, deliverObject } from './deliver-read.ts'
 import { memoryFor } from './delivery-limits.ts'
 import { type KeptForm, keptForm } from './kept-form.ts'
@@ -28,7 +27,7 @@ import { rightTo } from './rights.ts'
 import { inSlices, scan } from './scan.ts'
 import { type Selects, selectionOf } from './selection.ts'
 import { sharedList } from './shared-parts.ts'
-import { beginWatch, type WatchStart } from './watch-answer.ts'
+import { beginWatch, CollectionWatch, type WatchStart } from './watch-answer.ts'
 
 /** As kube-apiserver: how long a version may take to arrive. */
 const FRESH_MS = 3_000

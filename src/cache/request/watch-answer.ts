@@ -5,15 +5,19 @@ import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { type AnswerSource, OwnAnswer } from '../../gateway/request/exchange/own-answer.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
+import { compareResourceVersions } from '../../kube/core/objects/resource-version.ts'
+import type { AnswerForm } from '../core/bytes/answer-form.ts'
 import { MalformedError } from '../core/bytes/malformed.ts'
 import { type PartReader, WholeParts } from '../core/bytes/part-reader.ts'
-import type { CollectionWatcher } from '../state/cached-collection.ts'
+import type { CachedCollection, CollectionWatcher } from '../state/cached-collection.ts'
+import type { CachedChange } from '../state/history.ts'
 import type { RecentChange, RecentChanges } from '../state/recent-changes.ts'
 import { type Warned, warningFields } from './deliver-read.ts'
 import { deliveryMs, memoryFor } from './delivery-limits.ts'
 import type { OpenWatches, Watching } from './open-watches.ts'
 import { Pieces } from './pieces.ts'
 import type { Right } from './rights.ts'
+import type { Selects } from './selection.ts'
 import { TakingTime } from './taking-time.ts'
 
 /** How far behind a client may be that has its state. */
@@ -260,5 +264,57 @@ class WatchAnswer<Change extends RecentChange> implements AnswerSource, Collecti
     if (!this.#markDue || this.#next < this.#source.watched.history.end) return undefined
     this.#markDue = false
     return this.#source.bookmark()
+  }
+}
+
+// What a watch of one collection is answered from.
+
+export class CollectionWatch implements WatchSource<CachedChange> {
+  readonly watched: CachedCollection
+  readonly #form: AnswerForm
+  readonly #selects: Selects
+  readonly #version: string
+  #caughtUp = false
+  /** Version of the last bookmark. */
+  #marked: string
+
+  /** @param version of the state with which it begins, or behind which it goes on: bookmarks are never older */
+  constructor(watched: CachedCollection, form: AnswerForm, selects: Selects, version: string) {
+    this.watched = watched
+    this.#form = form
+    this.#selects = selects
+    this.#version = version
+    this.#marked = version
+  }
+
+  get isInGap(): boolean {
+    return this.watched.history.isInGap(this.#version)
+  }
+
+  eventOf(change: CachedChange): Buffer | undefined {
+    if (this.#isAhead(change.resourceVersion)) return undefined
+    return this.watched.history.eventOf(change, this.#selects, this.#form)
+  }
+
+  endOfState(): Buffer {
+    return this.#bookmark(this.#version, true)
+  }
+
+  bookmark(): Buffer | undefined {
+    const { version } = this.watched
+    if (version === this.#marked || !this.watched.isAtLeast(this.#version)) return undefined
+    return this.#bookmark(version, false)
+  }
+
+  /** A client may know versions that have not arrived here: it gets what is newer. */
+  #isAhead(version: string): boolean {
+    if (this.#caughtUp) return false
+    this.#caughtUp = (compareResourceVersions(version, this.#version) ?? 0) > 0
+    return !this.#caughtUp
+  }
+
+  #bookmark(version: string, endsState: boolean): Buffer {
+    this.#marked = version
+    return Buffer.concat(this.#form.event('BOOKMARK', this.watched.bookmarks.object(version, endsState)))
   }
 }

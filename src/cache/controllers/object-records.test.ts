@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Place, SEGMENT_BYTES, Segments } from './segments.ts'
+import { type Place, SEGMENT_BYTES, Segments } from './object-records.ts'
 
 function fill(segments: Segments, count: number, size: number): Place[] {
   return Array.from({ length: count }, (_, at) => segments.put(Buffer.alloc(size, at)))
