@@ -121,7 +121,6 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/api/upstream-cluster/read-cache/read-cache-schema': 'its schema',
       'gateway/api/upstream-cluster/read-cache/read-cache-checks': 'its checks',
       'gateway/api/upstream-cluster/read-cache/read-cache-in-force': 'what is said of it in statuses: types',
-      'gateway/api/upstream-cluster/read-cache/read-cache-status-schema': 'the schema of that',
       'http2/hpack/literals': 'LiteralMemo: found by octets, before there is a string',
     },
   },

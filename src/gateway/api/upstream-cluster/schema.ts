@@ -18,7 +18,7 @@ import {
   time,
 } from '../../../kit/api/json/json-schema.ts'
 import { AUDIT_SCHEMA } from './audit-schema.ts'
-import { AUTO_DEGRADE_SCHEMA } from './auto-degrade-schema.ts'
+import { AUTO_DEGRADE_SCHEMA } from './auto-degrade.ts'
 import {
   ENDPOINT_RULES,
   IP_RULES,
@@ -34,7 +34,7 @@ import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
-import { FEDERATION_SCHEMA, MEMBERS_SCHEMA } from './federation/federation-schema.ts'
+import { FEDERATION_SCHEMA, MEMBERS_SCHEMA } from './federation/federation.ts'
 import { JWT_SCHEMA } from './jwt-schema.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { READ_CACHE_SCHEMA } from './read-cache/read-cache-schema.ts'

@@ -5,8 +5,12 @@ import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../../
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import { isEmptySelector } from '../../../kit/api/validation/label-selector-checks.ts'
 import { parseDuration } from '../../../kit/core/text/duration.ts'
-import type { AutoDegrade, AutoDegradeNodes, AutoDegradeUpstream } from '../../api/upstream-cluster/auto-degrade.ts'
-import { AUTO_DEGRADE_SCHEMA } from '../../api/upstream-cluster/auto-degrade-schema.ts'
+import {
+  AUTO_DEGRADE_SCHEMA,
+  type AutoDegrade,
+  type AutoDegradeNodes,
+  type AutoDegradeUpstream,
+} from '../../api/upstream-cluster/auto-degrade.ts'
 import type { Autoscaler } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import {

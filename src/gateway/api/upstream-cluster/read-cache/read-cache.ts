@@ -11,7 +11,7 @@ const UNITS: Readonly<Record<string, number>> = { k: 1e3, M: 1e6, G: 1e9, Ki: 10
 
 /**
  * With less, a resource whose objects change would be dropped repeatedly: new versions are appended to segments of 1 MiB, and a segment is freed only
- * when half of it is unused (cache/io/segments.ts).
+ * when half of it is unused (cache/controllers/object-records.ts).
  */
 export const LEAST_CACHE_BYTES: number = 4 * 1024 * 1024
 
