@@ -22,11 +22,10 @@ import { isRefusedByTls } from './handshakes/failed-handshake.ts'
 import { Handshakes } from './handshakes/handshakes.ts'
 import { createHttp1Server, type Http1Server } from './http1/server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
-import { OpenConnections } from './open-connections.ts'
+import { OpenConnections, SourceConnections } from './open-connections.ts'
 import { describePeer, PresentedChains } from './peer.ts'
 import { ProxyProtocol, type ProxyProtocolOptions } from './proxy-protocol.ts'
 import { watchRecords } from './record-watch.ts'
-import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
 /** Provides TLS contexts; called for every connection, so that new certificates apply at once. */
