@@ -8,8 +8,12 @@ import { createInProcessClient } from '../../src/apiserver/registry/in-process-c
 import { Registry } from '../../src/apiserver/registry/registry.ts'
 import { ENDED_SESSIONS } from '../../src/gateway/api/ended-session-kind.ts'
 import type { EndedSession, TokenSession } from '../../src/gateway/api/token-session.ts'
-import { Logouts, MAX_ENDED_OF_USER, MAX_ENDED_SESSIONS } from '../../src/gateway/controllers/logouts/logouts.ts'
-import { endedSessionObject } from '../../src/gateway/core/logout/ended-session-object.ts'
+import {
+  endedSessionObject,
+  Logouts,
+  MAX_ENDED_OF_USER,
+  MAX_ENDED_SESSIONS,
+} from '../../src/gateway/controllers/logouts/logouts.ts'
 import { MAX_TOKEN_LIFE_MS } from '../../src/gateway/core/logout/token-session.ts'
 import { EndedSessions } from '../../src/gateway/state/ended-sessions.ts'
 import { type JsonObject, nameOf } from '../../src/kit/api/json/json-object.ts'

@@ -6,9 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { CompiledCluster } from '../../src/gateway/core/cluster/compiled-cluster.ts'
-import { type Dependency, loopOf, type OwnAddresses } from '../../src/gateway/core/cluster/dependency-loop.ts'
 import { loadConfig } from '../../src/process/config/config.ts'
-import { DependencyLoops } from '../../src/program/last-good/dependency-loops.ts'
+import {
+  type Dependency,
+  DependencyLoops,
+  loopOf,
+  type OwnAddresses,
+} from '../../src/program/last-good/dependency-loops.ts'
 
 const OWN: OwnAddresses = {
   addresses: new Set(['192.0.2.1', '::1']),

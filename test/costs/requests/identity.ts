@@ -1,8 +1,12 @@
 // The identity that a request claims: impersonation, tokens, subjects of certificates.
 
 import { readImpersonation } from '../../../src/gateway/core/identity/impersonate.ts'
-import { LOGOUT_FORM, readLogoutClaims, readLogoutForm } from '../../../src/gateway/core/logout/logout-token.ts'
-import { sessionOf } from '../../../src/gateway/core/logout/token-session.ts'
+import {
+  LOGOUT_FORM,
+  readLogoutClaims,
+  readLogoutForm,
+  sessionOf,
+} from '../../../src/gateway/core/logout/token-session.ts'
 import { MAX_LOGOUT_BYTES } from '../../../src/gateway/request/backchannel-logout.ts'
 import { networkFrom } from '../../../src/kit/api/expressions/addresses.ts'
 import { evaluate } from '../../../src/kit/api/expressions/evaluate.ts'

@@ -1,9 +1,12 @@
 // What upstream answers: a server that is taken over, or a client who writes what it answers with, is not to hold up a thread either.
 
-import { readAutoscalerStatus } from '../../../src/gateway/core/autoscaler-status/autoscaler-status.ts'
-import { withoutProbeTimes, writtenAt } from '../../../src/gateway/core/autoscaler-status/status.ts'
+import {
+  readAutoscalerStatus,
+  withoutProbeTimes,
+  writtenAt,
+} from '../../../src/gateway/core/autoscaler-status/status.ts'
 import { sliceAddresses } from '../../../src/gateway/core/endpoints/slice-addresses.ts'
-import { answerSize } from '../../../src/gateway/core/list-cost/list-answer.ts'
+import { answerSize } from '../../../src/gateway/core/list-cost/list-sizes.ts'
 import { createWatchFrames, followWatch } from '../../../src/gateway/core/request/watch-frames.ts'
 import { nodeState } from '../../../src/incidents/controllers/cluster-health/node-watch.ts'
 import { isRecord } from '../../../src/kit/api/json/object-shape.ts'

@@ -1,7 +1,7 @@
 // What a cluster-autoscaler writes of itself, as recorded, with other times: every write has new ones (clusterstate/utils/status.go).
 
 import { readFileSync } from 'node:fs'
-import { LAST_UPDATED } from '../../../src/gateway/core/autoscaler-status/autoscaler-status.ts'
+import { LAST_UPDATED } from '../../../src/gateway/core/autoscaler-status/status.ts'
 import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
 
 /** @param nowMs milliseconds since the epoch */

@@ -9,8 +9,7 @@ import { waitFor } from '../../../../test/harness/wait.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { CONFIG_MAPS } from '../../../kube/api/kinds/foreign-kinds.ts'
 import type { CompiledAutoscaler } from '../../core/cluster/compiled-cluster.ts'
-import { AutoscalerStatuses } from './autoscaler-statuses.ts'
-import { FollowedStatus, MAX_STATUS, slimConfigMap } from './followed-status.ts'
+import { AutoscalerStatuses, FollowedStatus, MAX_STATUS, slimConfigMap } from './autoscaler-statuses.ts'
 
 const SETTINGS: CompiledAutoscaler = {
   namespace: 'kube-system',

@@ -2,18 +2,20 @@
 // is in force here before it is written. It is forgotten, and its object removed, once every token from before it has expired.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
 import type { Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { apiVersionOf } from '../../../kube/api/resource-kind.ts'
 import { isMissing, StatusError } from '../../../kube/api/status.ts'
 import { Informer } from '../../../kube/controllers/kernel/informer.ts'
 import { patchSame } from '../../../kube/controllers/kernel/object-patch.ts'
 import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
-import { ENDED_SESSIONS } from '../../api/ended-session-kind.ts'
+import { ENDED_SESSIONS, type EndedSessionSpec, endedSessionErrors } from '../../api/ended-session-kind.ts'
 import type { EndedSession, LogoutOutcome } from '../../api/token-session.ts'
 import type { SessionChange } from '../../core/logout/ended-session.ts'
-import { endedSessionObject, logoutKey, readEndedSession } from '../../core/logout/ended-session-object.ts'
 import { forgottenAtMs } from '../../core/logout/token-session.ts'
 import { sha256 } from '../../io/reviews/credential-hashes.ts'
 import { EndedSessions } from '../../state/ended-sessions.ts'
@@ -213,4 +215,33 @@ async function write(client: ObjectClient, name: string, ended: EndedSession): P
     const target = { client, kind: ENDED_SESSIONS, fieldManager: FIELD_MANAGER }
     await patchSame(target, there, { spec: object['spec'] })
   }
+}
+
+// A logout as an EndedSession object, and back.
+
+export function endedSessionObject(name: string, ended: EndedSession): JsonObject {
+  const { issuer, source: keys, audiences, sid, sub, endedSeconds } = ended
+  const spec: EndedSessionSpec = {
+    issuer,
+    keys,
+    audiences,
+    ...(sid !== '' && { sid }),
+    ...(sub !== '' && { sub }),
+    endedAt: metaTime(endedSeconds * 1000),
+  }
+  return { apiVersion: apiVersionOf(ENDED_SESSIONS), kind: ENDED_SESSIONS.kind, metadata: { name }, spec }
+}
+
+/** undefined = it ends nothing: a server without the CRD's schema may have any object. */
+function readEndedSession(object: JsonObject): EndedSession | undefined {
+  const { spec } = object
+  if (endedSessionErrors(spec).length > 0) return undefined
+  const { issuer, keys, audiences, sid = '', sub = '', endedAt } = recordOf(spec) as Partial<EndedSessionSpec>
+  if (issuer === undefined || keys === undefined || audiences === undefined || endedAt === undefined) return undefined
+  return { issuer, source: keys, audiences, sid, sub, endedSeconds: Date.parse(endedAt) / 1000 }
+}
+
+/** What identifies a logout: the same once more, or a later one of the same, has the same. */
+function logoutKey({ source, audiences, sid, sub }: EndedSession): string {
+  return JSON.stringify([source, audiences, sid, sub])
 }

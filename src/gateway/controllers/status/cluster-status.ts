@@ -20,11 +20,10 @@ import { shownCache } from '../../core/status/cached-resources.ts'
 import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, IssuerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
-import { clientsSeen, refusedDisruptive } from './incident-entry.ts'
 import { generationOf, type KnownCluster, keepCluster, statusOf } from './known.ts'
 import { ReplicaLeases } from './replicas.ts'
 import { StatusSweep, SWEEP_SLICES } from './sweep.ts'
-import { wantedStatus } from './wanted.ts'
+import { clientsSeen, refusedDisruptive, wantedStatus } from './wanted.ts'
 
 export interface ClusterStatusDeps {
   readonly client: ObjectClient

@@ -10,8 +10,8 @@ import type { CellClocks } from '../../core/clocks/cell-clock.ts'
 import { shownCache } from '../../core/status/cached-resources.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
-import { clientsSeen, refusedDisruptive } from './incident-entry.ts'
 import { type KnownCluster, statusOf } from './known.ts'
+import { clientsSeen, refusedDisruptive } from './wanted.ts'
 
 /** The state that a sweep reads. */
 interface LiveState {

@@ -3,9 +3,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../../test/harness/clusters/autoscaler.ts'
-import { readAutoscalerStatus } from './autoscaler-status.ts'
 import { MAX_NODE_GROUPS, reportOf } from './report.ts'
-import { type AutoscalerStatus, type NodeGroupStatus, withoutProbeTimes, writtenAt } from './status.ts'
+import {
+  type AutoscalerStatus,
+  type NodeGroupStatus,
+  readAutoscalerStatus,
+  withoutProbeTimes,
+  writtenAt,
+} from './status.ts'
 
 const NOW = Date.UTC(2026, 6, 31, 12, 0, 30, 250)
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isTextFormat, LAST_UPDATED, readAutoscalerStatus } from './autoscaler-status.ts'
-import { goTime } from './status.ts'
+import { goTime, isTextFormat, LAST_UPDATED, readAutoscalerStatus } from './status.ts'
 
 const YAML = `time: 2026-07-31 12:00:05.123456789 +0000 UTC
 autoscalerStatus: Running

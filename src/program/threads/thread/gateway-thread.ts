@@ -4,8 +4,11 @@
 import type { Socket } from 'node:net'
 import { profileThread } from '../../../admin/io/profile.ts'
 import { PolicyAudit } from '../../../audit/io/events/policy-audit.ts'
-import { ThreadGrants } from '../../../gateway/controllers/follow-grants.ts'
-import { createSnapshotFollower, type SnapshotFollower } from '../../../gateway/controllers/follow-snapshots.ts'
+import {
+  createSnapshotFollower,
+  type SnapshotFollower,
+  ThreadGrants,
+} from '../../../gateway/controllers/follow-snapshots.ts'
 import { GRANTS_IN_FORCE } from '../../../gateway/core/identity/access-grants.ts'
 import { END_SESSIONS, SESSION_ENDED } from '../../../gateway/core/logout/ended-session.ts'
 import { type Listener, listen } from '../../../gateway/io/listener/listener-socket.ts'
