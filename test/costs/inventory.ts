@@ -67,7 +67,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/federation/core/discovery.ts': row('discovery of a federated cluster'),
   'src/federation/core/handed-over.ts': row('discovery of a federated cluster'),
   'src/federation/core/listed-page.ts': row('list of a member, for a page'),
-  'src/federation/core/tables/custom-printer.ts': row('columns of a CustomResourceDefinition'),
+  'src/federation/core/tables/printers.ts': row('columns of a CustomResourceDefinition'),
   'src/federation/core/tables/printer.ts': row('row of a Table, a pod'),
   'src/federation/core/tables/table-writer.ts': row('row of a Table, a pod'),
   'src/federation/core/tables/workload-printers.ts': row('row of a Table, a deployment'),

@@ -13,19 +13,19 @@ import { malformed } from '../core/bytes/malformed.ts'
 import { isKeepableVersion } from '../core/bytes/object-facts.ts'
 import { type EncodingReader, jsonReader, protobufReader, type ReadList } from '../core/bytes/read-encoding.ts'
 import type { EventBytes } from '../core/bytes/watch-event.ts'
-import type {
-  CollectionChange,
-  CollectionId,
-  CollectionNews,
-  CollectionReset,
-  ObjectRecord,
+import {
+  type CollectionChange,
+  type CollectionId,
+  type CollectionNews,
+  type CollectionReset,
+  keptWarnings,
+  type ObjectRecord,
+  resourceLabel,
 } from '../core/changes/collection.ts'
-import { resourceLabel } from '../core/changes/collection.ts'
 import { differenceOf } from '../core/changes/difference.ts'
 import type { ListedObject } from '../core/changes/listed-object.ts'
 import { selectableFields } from '../core/fields/selectable-fields.ts'
 import { objectKey } from '../core/keys/object-key.ts'
-import { keptWarnings } from '../core/warnings/kept-warnings.ts'
 import { KeptMemory } from './kept-memory.ts'
 import { ObjectRecords } from './object-records.ts'
 

@@ -10,9 +10,8 @@ import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts
 import type { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { includeObjectOf } from '../../kube/core/tables/include-object.ts'
-import { customPrinter } from '../core/tables/custom-printer.ts'
 import type { Printer } from '../core/tables/printer.ts'
-import { builtInPrinter, CUSTOM_PRINTER, PLAIN_PRINTER } from '../core/tables/printers.ts'
+import { builtInPrinter, CUSTOM_PRINTER, customPrinter, PLAIN_PRINTER } from '../core/tables/printers.ts'
 import { TableWriter } from '../core/tables/table-writer.ts'
 import type { AskedMember } from './asked-members.ts'
 

@@ -1,6 +1,7 @@
-// Gauges that only the main thread knows, exposed at each scrape from the state of its parts.
+// What only the main thread knows: gauges that are exposed at each scrape from the state of its parts, and those that its events set.
 
 import { createHash } from 'node:crypto'
+import { BUILD, treeState } from '../../kit/io/program/build.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { effectiveMode } from '../core/policy/degrade.ts'
 import type { LastGoodStatus } from '../io/last-good/keeper.ts'
@@ -9,10 +10,18 @@ import {
   AUTOSCALER_LAST_UPDATED,
   AUTOSCALER_OMITTED_GROUPS,
   AUTOSCALER_UNREADABLE,
+  BUILD_INFO,
   CERTIFICATE_EXPIRATION,
+  CONFIG_CLUSTERS,
+  CONFIG_GENERATION,
   CONFIG_HASH,
+  CONFIG_PROBLEMS,
+  CONFIG_SUCCESS_TIME,
+  CONFIG_SUCCESSFUL,
+  CREDENTIAL_VALID,
   DEGRADE_EXPIRATION,
   DEGRADE_MODE,
+  ENDPOINT_HEALTHY,
   FILE_RELOADED,
   FLOW_LIMIT,
   GLOBAL_LIMIT_AT_HAND,
@@ -40,6 +49,7 @@ import {
   USER_OVERFLOWS,
 } from './descriptors.ts'
 import type { Exposition } from './exposition.ts'
+import type { MainFamilies } from './main-families.ts'
 
 /** Hash bytes: few enough that a double holds it exactly. */
 const HASH_BYTES = 6
@@ -246,5 +256,72 @@ export function exposeAutoscalers(into: Exposition, followed: readonly Autoscale
       into.addMetric(NODEGROUP_REGISTERED, registered, cluster, name)
       into.addMetric(NODEGROUP_UNHEALTHY, unhealthy ? 1 : 0, cluster, name)
     }
+  }
+}
+
+// Events of the main thread. Labels are names from the configuration and closed sets.
+
+/** Events on the main thread. */
+export interface MainEvents {
+  endpointHealth(cluster: string, endpoint: string, healthy: boolean): void
+  configApplied(state: ConfigState): void
+  /** Result of checking the gateway's permissions in a cluster. */
+  rightsAsked(cluster: string, state: RightsResult): void
+}
+
+type RightsResult = 'unasked' | 'granted' | 'missing' | 'rejected' | 'unanswered'
+
+/** The state of the configuration after a read. */
+interface ConfigState {
+  readonly generation: number
+  /** Wall clock, milliseconds. */
+  readonly nowMs: number
+  /** UpstreamClusters in force. */
+  readonly clusters: number
+  readonly errors: number
+  readonly warnings: number
+}
+
+/** Clusters in force and their endpoints. */
+export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
+
+/** Implements `MainEvents`, and drops endpoints that left the configuration. */
+export function createMainEvents(families: MainFamilies): {
+  events: MainEvents
+  forget(cluster: string, endpoints: Iterable<string>): void
+  /** A cluster was removed. */
+  forgetCluster(cluster: string): void
+} {
+  const healthy = families.of(ENDPOINT_HEALTHY)
+  const credential = families.of(CREDENTIAL_VALID)
+  families.of(BUILD_INFO).set(1, BUILD.version, BUILD.commit, treeState(BUILD), BUILD.from, process.version)
+  return {
+    events: {
+      rightsAsked: (cluster, state) => credential.set(state === 'granted' ? 1 : 0, cluster),
+      endpointHealth: (cluster, endpoint, ok) => {
+        healthy.set(ok ? 1 : 0, cluster, endpoint)
+      },
+      configApplied: createConfigMetrics(families),
+    },
+    forget: (cluster, endpoints) => {
+      for (const endpoint of endpoints) healthy.remove(cluster, endpoint)
+    },
+    forgetCluster: (cluster) => credential.remove(cluster),
+  }
+}
+
+function createConfigMetrics(families: MainFamilies): MainEvents['configApplied'] {
+  const generation = families.of(CONFIG_GENERATION)
+  const success = families.of(CONFIG_SUCCESSFUL)
+  const since = families.of(CONFIG_SUCCESS_TIME)
+  const problems = families.of(CONFIG_PROBLEMS)
+  const clusters = families.of(CONFIG_CLUSTERS)
+  return (state) => {
+    generation.set(state.generation)
+    clusters.set(state.clusters)
+    problems.set(state.errors, 'error')
+    problems.set(state.warnings, 'warning')
+    success.set(state.errors === 0 ? 1 : 0)
+    if (state.errors === 0) since.set(state.nowMs / 1000)
   }
 }

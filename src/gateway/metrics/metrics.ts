@@ -1,13 +1,13 @@
 // The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), what only the main thread knows
-// (event-metrics.ts), and the process itself (node-metrics.ts).
+// (main-thread-series.ts), and the process itself (node-metrics.ts).
 
 import { inStep } from '../../kit/io/stalls/steps.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import { formatLabel, METRIC_SCOPES, METRIC_VERBS, VERB_WATCH } from '../core/cluster/metric-labels.ts'
 import { LONG_RUNNING, table, VERB, WATCHERS } from './descriptors.ts'
-import { createMainEvents, type KnownEndpoints, type MainEvents } from './event-metrics.ts'
 import { CONTENT_TYPE, type Exposition, expositionText, sharedText } from './exposition.ts'
 import { MainFamilies } from './main-families.ts'
+import { createMainEvents, type KnownEndpoints, type MainEvents } from './main-thread-series.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
 import { nodeMetrics } from './node-metrics.ts'
 import { type ClusterLabels, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'

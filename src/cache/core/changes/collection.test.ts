@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { keptWarnings, MAX_WARNING_BYTES } from './kept-warnings.ts'
+import { keptWarnings, MAX_WARNING_BYTES } from './collection.ts'
 
 const DEPRECATED = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
 

@@ -4,8 +4,7 @@ import { prefixedNamespace } from '../../../gateway/core/federation/names.ts'
 import { UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { federationEpoch } from '../federation-epoch.ts'
 import { encodeVector } from '../vectors.ts'
-import { StaleVersion } from './written-fields.ts'
-import { changeFor, memberOfNew, type WrittenTo } from './written-names.ts'
+import { changeFor, memberOfNew, StaleVersion, type WrittenTo } from './written-fields.ts'
 
 const members = ['east', 'west'].map((name) => ({ name, cluster: name }))
 const epoch = federationEpoch(members)
