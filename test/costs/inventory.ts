@@ -78,7 +78,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/federation/request/discovery.ts': row('discovery of a federated cluster'),
   'src/federation/request/hand-over-write.ts': row('read for the cache, its media types'),
   'src/gateway/api/upstream-cluster/feature-gates.ts': row('UpstreamCluster'),
-  'src/gateway/api/upstream-cluster/read-cache/read-cache-checks.ts': row('UpstreamCluster'),
+  'src/gateway/api/upstream-cluster/read-cache/read-cache.ts': row('UpstreamCluster'),
   'src/gateway/api/upstream-cluster/rule-checks.ts': row('UpstreamCluster'),
   'src/kit/api/expressions/conversions.ts': row('claims of expressions'),
   'src/kit/api/expressions/declarations.ts': notInput(CONSTANT),

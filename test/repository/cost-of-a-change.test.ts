@@ -98,7 +98,7 @@ test('a field is a row of the schema, a field of the compiled form and the line 
   const declared = linesWith(/\bstaleAfterSeconds\b/)
   const compiled = linesWith(/^ {2}readonly staleAfterMs: number$/, 'src/gateway/core/cluster/compiled-cluster.ts')
   assert.deepEqual(filesOf(declared), [
-    'src/gateway/api/upstream-cluster/cluster-autoscaler-schema.ts',
+    'src/gateway/api/upstream-cluster/cluster-autoscaler.ts',
     'src/gateway/core/cluster/compile-settings.ts',
   ])
   assert.equal(declared.length + compiled.length, told('a field'))

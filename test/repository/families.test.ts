@@ -117,9 +117,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     },
     otherwise: {
       'protection/controllers/generator/cache': 'all that its informers know, and nothing is dropped',
-      'gateway/api/upstream-cluster/read-cache/read-cache': 'the field of UpstreamCluster: types',
-      'gateway/api/upstream-cluster/read-cache/read-cache-schema': 'its schema',
-      'gateway/api/upstream-cluster/read-cache/read-cache-checks': 'its checks',
+      'gateway/api/upstream-cluster/read-cache/read-cache': 'the field of UpstreamCluster: schema, types, checks',
       'gateway/api/upstream-cluster/read-cache/read-cache-in-force': 'what is said of it in statuses: types',
       'http2/hpack/literals': 'LiteralMemo: found by octets, before there is a string',
     },

@@ -1,8 +1,10 @@
 // Evaluates ScaleDownPolicies for a scale-down, and the configuration of the controller, as the gateway does, but with the rights of the
 // caller.
 
-import type { ControllerManager } from '../../gateway/api/upstream-cluster/controller-manager.ts'
-import { CONTROLLER_MANAGER_SCHEMA } from '../../gateway/api/upstream-cluster/controller-manager-schema.ts'
+import {
+  CONTROLLER_MANAGER_SCHEMA,
+  type ControllerManager,
+} from '../../gateway/api/upstream-cluster/controller-manager.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { type JsonObject, mapOf, nameOf } from '../../kit/api/json/json-object.ts'
 import { complete } from '../../kit/api/json/json-schema.ts'

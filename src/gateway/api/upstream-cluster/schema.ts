@@ -29,16 +29,16 @@ import {
   SIZES,
   SPEC_RULES,
 } from './cel/cel-rules.ts'
-import { AUTOSCALER_SCHEMA } from './cluster-autoscaler-schema.ts'
-import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
-import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
+import { AUTOSCALER_SCHEMA } from './cluster-autoscaler.ts'
+import { POD_PROTECTION_SCHEMA } from './cluster-protection.ts'
+import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FEDERATION_SCHEMA, MEMBERS_SCHEMA } from './federation/federation.ts'
 import { JWT_SCHEMA } from './jwt-schema.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
-import { READ_CACHE_SCHEMA } from './read-cache/read-cache-schema.ts'
-import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
+import { READ_CACHE_SCHEMA } from './read-cache/read-cache.ts'
+import { SCALE_PROTECTION_SCHEMA } from './scale-protection.ts'
 import { STRATEGIES } from './strategies.ts'
 
 // Schemas of rules: which requests a policy or an exemption applies to, and which clients an access list.

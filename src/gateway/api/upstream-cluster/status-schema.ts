@@ -16,7 +16,7 @@ import {
   typedText,
 } from '../../../kit/api/json/json-schema.ts'
 import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade.ts'
-import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
+import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler.ts'
 import type { CacheState } from './read-cache/read-cache-in-force.ts'
 
 /** Rounding avoids a status write every second. */

@@ -14,8 +14,7 @@ import type { ResolvedCluster } from '../../api/resource-source.ts'
 import { AUDIT_SCHEMA } from '../../api/upstream-cluster/audit-schema.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
 import { clusterOfMember } from '../../api/upstream-cluster/federation/federation.ts'
-import { bytesOf, type ReadCache } from '../../api/upstream-cluster/read-cache/read-cache.ts'
-import { READ_CACHE_SCHEMA } from '../../api/upstream-cluster/read-cache/read-cache-schema.ts'
+import { bytesOf, READ_CACHE_SCHEMA, type ReadCache } from '../../api/upstream-cluster/read-cache/read-cache.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import {
   type DispatchPolicy,

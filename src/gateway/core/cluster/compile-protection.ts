@@ -3,14 +3,13 @@
 import { type Complete, complete, fieldOf, type Schema } from '../../../kit/api/json/json-schema.ts'
 import { isEmptySelector } from '../../../kit/api/validation/label-selector-checks.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
-import type {
-  CellAggregation,
-  PodProtection,
-  UpdateTriggerSettings,
+import {
+  type CellAggregation,
+  POD_PROTECTION_SCHEMA,
+  type PodProtection,
+  type UpdateTriggerSettings,
 } from '../../api/upstream-cluster/cluster-protection.ts'
-import { POD_PROTECTION_SCHEMA } from '../../api/upstream-cluster/cluster-protection-schema.ts'
-import type { ScaleProtection } from '../../api/upstream-cluster/scale-protection.ts'
-import { SCALE_PROTECTION_SCHEMA } from '../../api/upstream-cluster/scale-protection-schema.ts'
+import { SCALE_PROTECTION_SCHEMA, type ScaleProtection } from '../../api/upstream-cluster/scale-protection.ts'
 import type { CompiledAggregation, CompiledProtection, CompiledScaleProtection } from './compiled-cluster.ts'
 
 const SECOND_MS = 1000

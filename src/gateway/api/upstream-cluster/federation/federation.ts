@@ -17,7 +17,7 @@ import { type Loose, recordOf, recordsOf, textOf } from '../../../../kit/api/jso
 import { FieldErrors, reportable, shown } from '../../../../kit/api/validation/field-errors.ts'
 import { isDnsName } from '../../../../kit/api/validation/name-syntax.ts'
 import { MEMBER_NAME_RULES, MEMBERS_RULES, SIZES } from '../cel/cel-rules.ts'
-import { checkResourceNames } from '../read-cache/read-cache-checks.ts'
+import { checkResourceNames } from '../read-cache/read-cache.ts'
 import { isMemberName, MAX_MEMBER_NAME, MEMBER_SEPARATOR } from './member-names.ts'
 
 export const MEMBERS_SCHEMA = checked(
