@@ -1,9 +1,8 @@
 // What access grants add to the program, which has no other import of them (program/subjects/subjects.ts).
 
 import type { Config } from '../process/config/config.ts'
-import { ACCESS_APPROVER, ACCESS_REQUESTER } from './api/roles.ts'
 import { addAccess } from './cli/program.ts'
-import { ACCESS_GRANTS } from './core/access-grant-kind.ts'
+import { ACCESS_APPROVER, ACCESS_GRANTS, ACCESS_REQUESTER } from './core/access-grant-kind.ts'
 import { GRANT_METRICS } from './metrics/descriptors.ts'
 
 export const GRANTS = {

@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { approveAccess } from '../../src/grants/cli/approve.ts'
-import { endAccess } from '../../src/grants/cli/end.ts'
-import { listAccess } from '../../src/grants/cli/list.ts'
-import { type RequestOptions, requestAccess } from '../../src/grants/cli/request.ts'
+import {
+  approveAccess,
+  endAccess,
+  listAccess,
+  type RequestOptions,
+  requestAccess,
+} from '../../src/grants/cli/access.ts'
 import { issueControlToken } from '../../src/pki/io/control-tokens.ts'
 import { ControlClient, cluster } from '../harness/clients/control-client.ts'
 import { startControl, type TestControl } from '../harness/gateways/control.ts'

@@ -21,22 +21,22 @@ export function addAccess(program: Command, { out, err, done, terminal = NO_TERM
     .option('--members-of <group>', 'group whose members get access, instead of a single user')
     .option('--not-before <time>', 'when access begins, RFC 3339; default: when it is approved')
     .action(async (clusters, options) =>
-      done((await import('./request.ts')).requestAccess({ ...options, clusters, out, err })),
+      done((await import('./access.ts')).requestAccess({ ...options, clusters, out, err })),
     )
   forControlPlane(access.command('approve'))
     .description('show a request for access, and approve it')
     .argument('<name>', 'the name of the AccessGrant')
     .option('-y, --yes', 'do not ask', false)
     .action(async (name, options) =>
-      done((await import('./approve.ts')).approveAccess({ ...options, name, ask: terminal.ask, out, err })),
+      done((await import('./access.ts')).approveAccess({ ...options, name, ask: terminal.ask, out, err })),
     )
   forControlPlane(access.command('list'))
     .description('list active and requested access')
     .option('--ended', 'also list access that has ended', false)
     .option('-o, --output <format>', 'json; default: print a table')
-    .action(async (options) => done((await import('./list.ts')).listAccess({ ...options, out, err })))
+    .action(async (options) => done((await import('./access.ts')).listAccess({ ...options, out, err })))
   forControlPlane(access.command('end'))
     .description('end access now, including the watches and sessions that it allowed')
     .argument('<name>', 'the name of the AccessGrant')
-    .action(async (name, options) => done((await import('./end.ts')).endAccess({ ...options, name, out, err })))
+    .action(async (name, options) => done((await import('./access.ts')).endAccess({ ...options, name, out, err })))
 }
