@@ -5,11 +5,11 @@ import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import { addTickable } from '../../kit/io/world/coarse-ticker.ts'
+import { RECORDING_SETTINGS } from '../core/recording/recording-settings.ts'
 import { headerInflater } from '../io/inflate-headers.ts'
 import { Recordings } from '../io/recordings.ts'
 import { SESSION_RECORDINGS } from '../metrics/descriptors.ts'
 import { SessionRecordingFilter } from '../request/session-recording.ts'
-import { RECORDING_SETTINGS } from './topics.ts'
 
 interface SessionsThread {
   readonly metrics: Pick<MetricsRecorder, 'add'>

@@ -5,12 +5,16 @@ import { listOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
 import { printable } from '../../kit/core/text/printable.ts'
-import { type CastEvent, type CastHeaderFields, parseCastEvent, parseCastHeader } from '../core/recording/asciicast.ts'
-import { ONE_BYTE_PER_CODE_POINT } from '../core/recording/forward-marker.ts'
+import {
+  type CastEvent,
+  type CastHeaderFields,
+  ONE_BYTE_PER_CODE_POINT,
+  parseCastEvent,
+  parseCastHeader,
+} from '../core/recording/asciicast.ts'
 import { ForwardBytes, ForwardText } from '../core/recording/forward-text.ts'
 import { TERMINAL_RESET, terminalFilter } from '../core/recording/terminal-filter.ts'
-import { type OpenedRecording, openRecording } from '../io/read-recording.ts'
-import type { RecordingEnd } from '../io/sealed-recording.ts'
+import { type OpenedRecording, openRecording, type RecordingEnd } from '../io/sealed-recording.ts'
 
 interface PlayOptions extends CommandOutput {
   readonly file: string

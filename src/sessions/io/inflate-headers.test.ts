@@ -7,10 +7,9 @@ import { constants, createDeflate, deflateSync } from 'node:zlib'
 import fc from 'fast-check'
 import { controlFrame, dataFrame, fieldBlock, synStream, u32 } from '../../../test/harness/frames/spdy-frames.ts'
 import { MalformedSession } from '../core/protocol/channels.ts'
-import { commandStreams } from '../core/protocol/remote-command.ts'
+import { commandStreams } from '../core/protocol/session-reader.ts'
 import { MAX_HEADER_BLOCK, spdyReader } from '../core/protocol/spdy.ts'
-import { spdyDictionary } from '../core/protocol/spdy-dictionary.ts'
-import { headerInflater } from './inflate-headers.ts'
+import { headerInflater, spdyDictionary } from './inflate-headers.ts'
 
 /** Compresses blocks one after the other, in one zlib stream. */
 async function compressed(blocks: readonly Buffer[]): Promise<readonly Buffer[]> {

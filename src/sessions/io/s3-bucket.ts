@@ -9,18 +9,11 @@ import { Agent } from 'undici'
 import type { Clock } from '../../kit/api/ports.ts'
 import type { Charge } from '../../kit/api/stream.ts'
 import { serverCharge } from '../../kit/core/shares/charge.ts'
+import { printable } from '../../kit/core/text/printable.ts'
 import { http1Connector } from '../../kit/io/dial/http1-connector.ts'
 import { SHORT_TEXT_BYTES, TEXT } from '../../kube/core/answers/answer-limits.ts'
 import { type BoundedReply, faultText, fetchBounded } from '../../kube/io/answers/fetch-bounded.ts'
-import type { S3Credentials } from '../core/uploads/credentials.ts'
-import { storeError, type UploadFailure } from '../core/uploads/store-error.ts'
-
-/** Reread whenever the files change. */
-export interface S3Files {
-  credentials: S3Credentials
-  /** PEM; '' = the system's CAs. */
-  ca: string
-}
+import type { S3Files } from './s3-files.ts'
 
 interface S3BucketOptions {
   /** With the bucket: `https://s3.example.com/audit`. */
@@ -31,6 +24,12 @@ interface S3BucketOptions {
   readonly clock: Pick<Clock, 'now'>
   /** How long an upload may take, milliseconds, and more for what is large. Default 60 s. */
   readonly uploadMs?: number
+}
+
+interface UploadFailure {
+  readonly why: string
+  /** '' = nothing but to wait, or it is not known. */
+  readonly fix: string
 }
 
 /** gone: there is no such file any more. */
@@ -177,4 +176,34 @@ async function contentOf(handle: FileHandle, stopped: AbortSignal): Promise<Cont
 
 function failure(why: string): Upload {
   return { kind: 'failed', why, fix: '' }
+}
+
+const CODE = /<Code>([A-Za-z0-9.]{1,64})<\/Code>/
+const MESSAGE = /<Message>([^<]{1,300})/
+
+const CREDENTIALS = 'check --session-recording-s3-credentials-file'
+const PLACE = 'check --session-recording-s3-endpoint and --session-recording-s3-region; redirects are not followed'
+const FIXES: Readonly<Record<string, string>> = {
+  AccessDenied: 'allow s3:PutObject and s3:GetObject on the bucket to these credentials',
+  ExpiredToken: CREDENTIALS,
+  InvalidAccessKeyId: CREDENTIALS,
+  SignatureDoesNotMatch: CREDENTIALS,
+  AuthorizationHeaderMalformed: PLACE,
+  PermanentRedirect: PLACE,
+  TemporaryRedirect: PLACE,
+  NoSuchBucket: 'create the bucket, or name another with --session-recording-s3-bucket',
+  RequestTimeTooSkewed: 'set the clock of this machine, or of the store',
+}
+
+/**
+ * What a store says when it does not take a recording, and what can be done about it.
+ * @param body of the answer, or its beginning; it may be anything
+ */
+export function storeError(code: number, body: string): UploadFailure {
+  const [, name = ''] = CODE.exec(body) ?? []
+  const [, message = ''] = MESSAGE.exec(body) ?? []
+  const isRedirect = code >= 300 && code < 400
+  const said = [name, printable(message)].filter((one) => one !== '').join(': ')
+  const why = `the store answers ${code}${said === '' ? '' : `, ${said}`}`
+  return { why, fix: FIXES[name] ?? (isRedirect ? PLACE : '') }
 }

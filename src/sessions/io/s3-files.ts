@@ -3,8 +3,20 @@
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { readNamedFile } from '../../pki/io/pki-files.ts'
-import { parseCredentials } from '../core/uploads/credentials.ts'
-import type { S3Files } from './s3-bucket.ts'
+
+interface S3Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  /** That of temporary credentials; '' = they are not temporary. */
+  readonly sessionToken: string
+}
+
+/** Reread whenever the files change. */
+export interface S3Files {
+  credentials: S3Credentials
+  /** PEM; '' = the system's CAs. */
+  ca: string
+}
 
 /** File names; '' = none. */
 interface S3FileNames {
@@ -37,4 +49,23 @@ function readCas(file: string): string {
   const problem = nodePemChecks.certificatesError(ca)
   if (problem !== '') throw new UserError(`${flag} ${file}: ${problem}`, 'name a PEM file')
   return ca
+}
+
+const SECTION = /^\[(.*)\]$/
+const ENTRY = /^([a-z_]+)\s*=\s*([\x21-\x7e]+)$/i
+
+/** In the form of AWS's shared credentials file: the profile `default`. Undefined = it has no access key. It quotes nothing. */
+export function parseCredentials(text: string): S3Credentials | undefined {
+  const found = new Map<string, string>()
+  let isDefault = false
+  for (const line of text.split('\n')) {
+    const [, section] = SECTION.exec(line.trim()) ?? []
+    if (section !== undefined) isDefault = section.trim() === 'default'
+    const [, name = '', value = ''] = ENTRY.exec(line.trim()) ?? []
+    if (isDefault && name !== '') found.set(name.toLowerCase(), value)
+  }
+  const accessKeyId = found.get('aws_access_key_id')
+  const secretAccessKey = found.get('aws_secret_access_key')
+  if (accessKeyId === undefined || secretAccessKey === undefined) return undefined
+  return { accessKeyId, secretAccessKey, sessionToken: found.get('aws_session_token') ?? '' }
 }

@@ -9,7 +9,7 @@ import { penaltyMs } from '../../kit/core/penalties/penalties.ts'
 import { RareWarnings } from '../../kit/io/logs/rare-warnings.ts'
 import { readRecordingName } from '../core/recording/file-name.ts'
 import type { UploadResult } from '../core/recording/recording-settings.ts'
-import { WaitingFiles } from '../core/uploads/waiting-files.ts'
+import { WaitingFiles } from '../core/recording/waiting-files.ts'
 import type { S3Bucket, Upload } from './s3-bucket.ts'
 import type { SpooledFile } from './spool.ts'
 

@@ -8,11 +8,10 @@ import type { Charge, HeaderList } from '../../kit/api/stream.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { MalformedSession, type SessionReader } from '../core/protocol/channels.ts'
 import { readerFor } from '../core/protocol/session-reader.ts'
-import type { InflateHeaders } from '../core/protocol/spdy-fields.ts'
+import type { InflateHeaders } from '../core/protocol/spdy.ts'
 import { type CastCode, castEvent, castHeader, type RecordedSession } from '../core/recording/asciicast.ts'
-import { ForwardEvents } from '../core/recording/forward-events.ts'
 import type { RecordingResult } from '../core/recording/recording-settings.ts'
-import { TerminalEvents } from '../core/recording/terminal-events.ts'
+import { ForwardEvents, TerminalEvents } from '../core/recording/session-events.ts'
 import type { OpenRecording, Recordings } from '../io/recordings.ts'
 
 export interface RecorderOptions {

@@ -2,11 +2,10 @@
 
 import { deflateSync } from 'node:zlib'
 import { userCharge } from '../../../src/kit/core/shares/charge.ts'
-import { commandStreams } from '../../../src/sessions/core/protocol/remote-command.ts'
+import { commandStreams } from '../../../src/sessions/core/protocol/session-reader.ts'
 import { spdyReader } from '../../../src/sessions/core/protocol/spdy.ts'
-import { spdyDictionary } from '../../../src/sessions/core/protocol/spdy-dictionary.ts'
 import { terminalFilter } from '../../../src/sessions/core/recording/terminal-filter.ts'
-import { headerInflater } from '../../../src/sessions/io/inflate-headers.ts'
+import { headerInflater, spdyDictionary } from '../../../src/sessions/io/inflate-headers.ts'
 import { SessionRecorder } from '../../../src/sessions/request/session-recorder.ts'
 import { fieldBlock, rstStream, synStream } from '../../harness/frames/spdy-frames.ts'
 import { bytes, type Parser, parser, parserOf } from '../parser.ts'

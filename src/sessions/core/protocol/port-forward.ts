@@ -3,8 +3,7 @@
 
 import { MAX_SESSION_PORTS } from '../../../gateway/core/request/session-request.ts'
 import { type ForwardConnection, type ForwardSink, MalformedSession } from './channels.ts'
-import type { SpdyStream, SpdyUse } from './spdy.ts'
-import type { HeaderFields } from './spdy-fields.ts'
+import type { HeaderFields, SpdyStream, SpdyUse } from './spdy.ts'
 import type { MessageChannels } from './websocket.ts'
 
 /** Streams of a port-forward that are open at a time: two for each connection. Each takes half a kilobyte. */

@@ -2,7 +2,12 @@
 // not compressed.
 
 import { MalformedSession, type SessionReader, type TakeBytes } from './channels.ts'
-import { type HeaderFields, type InflateHeaders, readFields } from './spdy-fields.ts'
+
+/** What the next compressed header block of a client says: they share one zlib stream. @throws {MalformedSession} if it is something else, or too much */
+export type InflateHeaders = (block: Uint8Array) => Buffer
+
+/** The header fields of a stream (SPDY protocol, draft 3.1, section 2.6.10): the first value of each, by name in lower case. */
+export type HeaderFields = ReadonlyMap<string, string>
 
 /** What becomes of the bytes of a stream. */
 export interface SpdyStream {
@@ -240,4 +245,31 @@ class SpdyStreams {
     if (!this.#open.delete(id)) return
     stream?.close()
   }
+}
+
+/** Nothing may follow the last field: a Go server would read it as the first of the next frame. @throws {MalformedSession} */
+function readFields(block: Buffer): HeaderFields {
+  let at = 0
+  const number = (): number => {
+    if (at + 4 > block.length) throw new MalformedSession('header fields that break off')
+    at += 4
+    return block.readUInt32BE(at - 4)
+  }
+  const text = (): string => {
+    const length = number()
+    if (length > block.length - at) throw new MalformedSession('header fields that break off')
+    at += length
+    return block.toString('latin1', at - length, at)
+  }
+  const fields = new Map<string, string>()
+  for (let left = number(); left > 0; left--) {
+    const name = text()
+    const value = text()
+    if (fields.has(name)) throw new MalformedSession('a header field that is there twice')
+    // Values are separated by NUL.
+    const end = value.indexOf('\0')
+    fields.set(name, end < 0 ? value : value.slice(0, end))
+  }
+  if (at < block.length) throw new MalformedSession('more than its header fields')
+  return fields
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { MalformedSession } from './channels.ts'
-import { commandChannels } from './remote-command.ts'
+import { commandChannels } from './session-reader.ts'
 import { channelsReader } from './websocket.ts'
 
 const MASK = [0x12, 0x34, 0x56, 0x78]

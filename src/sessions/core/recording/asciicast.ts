@@ -1,7 +1,7 @@
 // A recording as asciicast v2 (docs.asciinema.org/manual/asciicast/v2): a header, then one event per line.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
-import type { ONE_BYTE_PER_CODE_POINT } from './forward-marker.ts'
+import type { ForwardConnection } from '../protocol/channels.ts'
 
 /** What is recorded of a session besides its streams. Nothing of a credential, of headers or of the query but what is named here. */
 export interface RecordedSession {
@@ -85,4 +85,23 @@ function parsed(line: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** How the header of a recording says that each code point of `i` and `o` is a byte. */
+export const ONE_BYTE_PER_CODE_POINT = 'latin1'
+
+const MARKER = /^connection (\d{1,15}) to port (\d{1,5})(?: |$)/
+
+/**
+ * Marks in the recording of a port-forward to which connection the bytes behind it belong.
+ * @param what becomes of it; '' = bytes follow
+ */
+export function forwardMarker({ number, port }: ForwardConnection, what: string): string {
+  return `connection ${number} to port ${port}${what === '' ? '' : ` ${what}`}`
+}
+
+/** undefined = another remark. */
+export function readForwardMarker(text: string): ForwardConnection | undefined {
+  const [, number, port] = MARKER.exec(text) ?? []
+  return number === undefined ? undefined : { number: Number(number), port: Number(port) }
 }

@@ -3,8 +3,7 @@
 
 import { printable } from '../../../kit/core/text/printable.ts'
 import type { ForwardConnection } from '../protocol/channels.ts'
-import type { CastEvent } from './asciicast.ts'
-import { forwardMarker, readForwardMarker } from './forward-marker.ts'
+import { type CastEvent, forwardMarker, readForwardMarker } from './asciicast.ts'
 
 const ESCAPED = /[^ -~]|\\/g
 const SHORT: ReadonlyMap<string, string> = new Map([

@@ -1,5 +1,6 @@
 // What main thread and gateway threads tell each other about recordings.
 
+import { Topic } from '../../../kit/core/topics/topics.ts'
 import type { RoomMemory } from './directory-room.ts'
 
 /** For all sessions of all clusters. */
@@ -20,3 +21,6 @@ export interface RecordingSettings {
 export type RecordingResult = 'complete' | 'incomplete' | 'refused'
 /** What became of an attempt to move a recording to the bucket. */
 export type UploadResult = 'uploaded' | 'failed'
+
+/** What the main thread tells the gateway threads about recordings. */
+export const RECORDING_SETTINGS = new Topic<RecordingSettings>('session-recording-settings')

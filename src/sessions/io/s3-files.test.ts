@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseCredentials } from './credentials.ts'
+import { parseCredentials } from './s3-files.ts'
 
 const KEYS = 'aws_access_key_id = AKIA\naws_secret_access_key=a+/b='
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { storeError } from './store-error.ts'
+import { storeError } from './s3-bucket.ts'
 
 test('what a store says, and what can be done', () => {
   const body = (code: string, message: string): string =>

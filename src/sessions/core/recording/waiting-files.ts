@@ -1,6 +1,6 @@
 // Which recordings wait to be uploaded, by what is found in their directory again and again: complete ones, and those that their gateway has left behind.
 
-import { readRecordingName } from '../recording/file-name.ts'
+import { readRecordingName } from './file-name.ts'
 
 interface FoundFile {
   readonly name: string

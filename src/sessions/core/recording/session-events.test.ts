@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type CastEvent, castEvent, parseCastEvent } from './asciicast.ts'
-import { ForwardEvents } from './forward-events.ts'
 import { ForwardBytes, ForwardText } from './forward-text.ts'
+import { ForwardEvents } from './session-events.ts'
 
 const ONE = { number: 1, port: 80 }
 const TWO = { number: 2, port: 8080 }
