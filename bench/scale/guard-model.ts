@@ -2,8 +2,8 @@
 
 import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
 import type { GroupBackoff } from '../../src/scale-up-guard/core/guard/check-raise.ts'
+import type { ScaleUpGuardPolicy } from '../../src/scale-up-guard/core/guard/compile-guard.ts'
 import { evaluateGroup, type GroupMemory } from '../../src/scale-up-guard/core/guard/evaluate-group.ts'
-import type { ScaleUpGuardPolicy } from '../../src/scale-up-guard/core/guard/guard-policy.ts'
 import type { CloudGroup } from './autoscaler-model.ts'
 
 export class GuardModel {

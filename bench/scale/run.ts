@@ -3,8 +3,7 @@
 // than a minute.
 
 import process from 'node:process'
-import { compilePolicy } from '../../src/scale-up-guard/core/guard/compile-guard.ts'
-import type { ScaleUpGuardPolicy } from '../../src/scale-up-guard/core/guard/guard-policy.ts'
+import { compilePolicy, type ScaleUpGuardPolicy } from '../../src/scale-up-guard/core/guard/compile-guard.ts'
 import { Autoscaler, CloudGroup, type Provider, SCAN_MS, type World } from './autoscaler-model.ts'
 import { GuardModel } from './guard-model.ts'
 import { type AutoscalerRules, RULES_1_27, RULES_1_28, RULES_1_30, RULES_1_36 } from './rules.ts'

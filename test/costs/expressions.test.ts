@@ -33,7 +33,10 @@ const expressions: readonly Expression[] = sources.flatMap(({ file, text }) =>
 
 /** Files with expressions that take the square of a long text: how many, and why none of their texts is long. */
 const BOUNDED: Readonly<Record<string, readonly [expressions: number, reason: string]>> = {
-  'src/scale-up-guard/api/checks.ts': [1, 'a duration that matches the pattern of the whole text, which is linear'],
+  'src/scale-up-guard/api/scale-up-guard-kind.ts': [
+    1,
+    'a duration that matches the pattern of the whole text, which is linear',
+  ],
   'src/gateway/api/upstream-cluster/auto-degrade.ts': [
     1,
     'a duration that matches the pattern of the whole: 28 characters',

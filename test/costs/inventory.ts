@@ -58,7 +58,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/sessions/io/sealed-recording.ts': notInput('a file that the user who starts the process names'),
   'src/sessions/core/recording/session-events.ts': row('session over WebSocket'),
   'src/sessions/core/recording/forward-text.ts': notInput('a recording, in a process of the user who plays it'),
-  'src/scale-up-guard/api/checks.ts': row('ScaleUpGuard'),
+  'src/scale-up-guard/api/scale-up-guard-kind.ts': row('ScaleUpGuard'),
   'src/gateway/api/upstream-cluster/auto-degrade.ts': row('UpstreamCluster'),
   'src/gateway/api/upstream-cluster/checks.ts': row('UpstreamCluster'),
   'src/insight/io/dashboard/dashboard-files.ts': notInput('the output of the build of the page, a program of our own'),

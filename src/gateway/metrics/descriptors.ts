@@ -367,7 +367,7 @@ export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
   'Answers that were complete before the body of their request, by outcome of the rest of the body',
 )
 
-// Known only to the main thread: main-thread-series.ts, guard-metrics.ts.
+// Known only to the main thread: main-thread-series.ts.
 export const THREAD_ANSWERS: Metric<[string]> = table.gauge(
   'thread_answers',
   ['thread'],

@@ -3,10 +3,10 @@
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { SubjectFilters } from '../../gateway/request/exchange/decision.ts'
 import type { TopicChannel } from '../../kit/core/topics/topics.ts'
+import { GUARDS_IN_FORCE } from '../core/guard/guards-in-force.ts'
 import { GUARDED_WRITES } from '../metrics/descriptors.ts'
 import { ScaleUpGuardFilter } from '../request/scale-up-guard.ts'
 import { ScaleUpGuardTable } from '../state/scale-up-guards.ts'
-import { GUARDS_IN_FORCE } from './topics.ts'
 
 export interface GuardThread {
   readonly metrics: Pick<MetricsRecorder, 'add'>

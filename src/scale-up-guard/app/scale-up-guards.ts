@@ -14,11 +14,11 @@ import type { KubeClient } from '../../kube/io/client.ts'
 import { Started } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import { SCALE_UP_GUARDS } from '../api/scale-up-guard-kind.ts'
-import type { GuardEvents } from '../controllers/guard/guard-events.ts'
+import type { GuardEvents } from '../controllers/guard/guard-term.ts'
 import { ScaleUpGuards } from '../controllers/guard/scale-up-guards.ts'
 import type { CompiledGuard } from '../core/guard/compile-guard.ts'
-import { createGuardMetrics, type GuardMetrics } from '../metrics/guard-metrics.ts'
-import { GUARDS_IN_FORCE } from './topics.ts'
+import { GUARDS_IN_FORCE } from '../core/guard/guards-in-force.ts'
+import { createGuardMetrics, type GuardMetrics } from '../metrics/descriptors.ts'
 
 export interface GuardsDeps {
   readonly config: Config

@@ -8,8 +8,7 @@ import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { patchSame } from '../../../kube/controllers/kernel/object-patch.ts'
 import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
-import type { CompiledSelector } from '../../../kube/core/selectors/compile-selector.ts'
-import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { GuardCondition, ScaleUpGuardStatus } from '../../api/scale-up-guard.ts'
 import { ExponentialBackoff } from '../../core/cluster-state/backoff.ts'
 import { changedRequest } from '../../core/cluster-state/scale-up-requests.ts'
@@ -23,10 +22,20 @@ import {
   statusGroups,
 } from '../../core/guard/guard-status.ts'
 import { type FoundGroup, findGroups } from '../../core/guard/machine-groups.ts'
-import { type Correction, correctGroup } from './correct-group.ts'
+import { type Correction, type CorrectionResult, correctGroup } from './correct-group.ts'
 import { guardCondition, statusOfGuards } from './guard-conditions.ts'
-import type { GuardEvents } from './guard-events.ts'
 import { GuardedObjects } from './guarded-objects.ts'
+
+/** Events of guards, for metrics and Kubernetes Events. */
+export interface GuardEvents {
+  backedOff(guard: CompiledGuard, group: string, cause: BackoffCause, untilMs: number): void
+  /** @param text what was done, or why it was not */
+  corrected(guard: CompiledGuard, group: string, result: CorrectionResult, text: string): void
+  /** Groups, and how many of them are backed off. */
+  counted(guard: CompiledGuard, groups: number, backedOff: number): void
+  /** No longer served here. */
+  ended(guard: CompiledGuard): void
+}
 
 interface GuardTermDeps {
   /** API server of the ScaleUpGuards. */

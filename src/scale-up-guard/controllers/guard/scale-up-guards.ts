@@ -16,8 +16,7 @@ import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 import { type CompiledGuard, compileGuard } from '../../core/guard/compile-guard.ts'
 import { type GuardInForce, guardInForce } from '../../core/guard/guards-in-force.ts'
 import { guardCondition, statusOfGuards } from './guard-conditions.ts'
-import type { GuardEvents } from './guard-events.ts'
-import { GuardTerm } from './guard-term.ts'
+import { type GuardEvents, GuardTerm } from './guard-term.ts'
 
 export interface ScaleUpGuardsDeps {
   /** API server of the ScaleUpGuards. */

@@ -6,12 +6,30 @@ import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
 import { parseDuration } from '../../../kit/core/text/duration.ts'
-import { checkScaleUpGuard } from '../../api/checks.ts'
 import type { FailureRules, GuardBackoff, ScaleUpGuard, ScaleUpGuardSpec } from '../../api/scale-up-guard.ts'
-import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
+import { checkScaleUpGuard, SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 import { DEFAULT_AUTOSCALER_USERS, DEFAULT_CONDITION_REASONS, SCALE_UP_GUARD_SPEC_SCHEMA } from '../../api/schema.ts'
 import type { BackoffOptions } from '../cluster-state/backoff.ts'
-import type { ScaleUpGuardPolicy } from './guard-policy.ts'
+
+/** Durations in milliseconds. */
+export interface ScaleUpGuardPolicy {
+  /** Reasons of a Machine's condition InfrastructureReady=False that waiting can't fix, such as `InstanceProvisionFailed`. */
+  readonly conditionReasons: ReadonlySet<string>
+  /** How long the condition must hold. */
+  readonly minDurationMs: number
+  /** A Machine without `spec.providerID` after this time has failed: the cloud created nothing. */
+  readonly noProviderIDMs: number
+  /** A Machine without `status.nodeRef` after this time has failed, as has a MachinePool replica without a node. */
+  readonly noNodeMs: number
+  /** Must end before the autoscaler's own (5 to 30 min): otherwise the two refuse in turns. */
+  readonly backoff: BackoffOptions
+  /** Whether the target is lowered by the failed machines. */
+  readonly correctTarget: boolean
+  /** Whether machines with an instance, but without a node in time, may be removed. */
+  readonly deleteLongUnregistered: boolean
+  /** Evaluate, count and report, but neither refuse nor change anything. */
+  readonly shadow: boolean
+}
 
 export interface CompiledGuard {
   readonly name: string

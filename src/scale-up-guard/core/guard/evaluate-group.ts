@@ -1,7 +1,7 @@
 // What a scale-up guard does about a Cluster API node group: put it in backoff, mark failed machines, lower the target by them. Every
 // reason for inaction is a value of its own: when uncertain, nothing is changed.
 
-import type { ScaleUpGuardPolicy } from './guard-policy.ts'
+import type { ScaleUpGuardPolicy } from './compile-guard.ts'
 import { dueInMs, type MachineFailure, type MachineState, machineFailure, NO_NODE } from './machine-failure.ts'
 
 /** A MachineDeployment, a MachineSet without one, or a MachinePool. */

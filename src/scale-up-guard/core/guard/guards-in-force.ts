@@ -1,6 +1,7 @@
 // The part of ScaleUpGuards that the request path enforces: plain data, because it crosses threads.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { Topic } from '../../../kit/core/topics/topics.ts'
 import type { GroupBackoff } from './check-raise.ts'
 import type { CompiledGuard } from './compile-guard.ts'
 import { backoffsIn } from './guard-status.ts'
@@ -24,3 +25,6 @@ export function guardInForce(guard: CompiledGuard, object: JsonObject, nowMs: nu
   const { name, management, group, autoscalerUsers, policy } = guard
   return { guard: name, cluster: management, apiGroup: group, users: autoscalerUsers, shadow: policy.shadow, backoffs }
 }
+
+/** All node groups currently backed off: to the gateway threads. */
+export const GUARDS_IN_FORCE = new Topic<readonly GuardInForce[]>('scale-up-guards')

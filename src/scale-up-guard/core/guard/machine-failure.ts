@@ -1,6 +1,6 @@
 // Detects failed Cluster API Machines: at once from a condition and, without one, by timeout.
 
-import type { ScaleUpGuardPolicy } from './guard-policy.ts'
+import type { ScaleUpGuardPolicy } from './compile-guard.ts'
 
 /** The parts of a Machine that the guard considers. */
 export interface MachineState {
