@@ -8,8 +8,9 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { textTable } from '../../kit/core/text/text-table.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
+import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
-import type { ProtectorAnswer } from '../../protection/api/protection.ts'
+import type { PodFacts, ProtectorAnswer } from '../../protection/api/protection.ts'
 import { listProtectedClusters, listProtectors } from '../../protection/cli/objects.ts'
 import {
   type GivenWorker,
@@ -18,11 +19,20 @@ import {
   readByDefault,
   readGivenWorker,
 } from '../../protection/cli/pod.ts'
-import { cellNamed, type ProtectedCell, type ProtectionFlags, readSettings } from '../../protection/cli/why.ts'
+import {
+  cellNamed,
+  type ProtectedCell,
+  type ProtectionFlags,
+  readSettings,
+  whyNotAsked,
+} from '../../protection/cli/why.ts'
+import { podFacts } from '../../protection/core/quota/pod-facts.ts'
+import { askProtectors } from '../../protection/core/scale-down/ask-protectors.ts'
+import type { ProtectorTable } from '../../protection/state/protectors.ts'
+import { leavingPods } from '../core/protection/leaving-pods.ts'
 import { type PlannedPod, type PlannedSet, planScaleDown, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
 import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
 import { readSteering, type Steering, steer, unsteered } from './policy.ts'
-import { type ProtectionAnswer, type ProtectionQuestion, protectionAnswer } from './protection.ts'
 import { NEEDS, parseTarget, type ReadWorkload, readWorkload, type Target } from './workload.ts'
 
 export interface ScaleWhyOptions extends ControlPlaneOptions, GivenWorker, ProtectionFlags {
@@ -224,4 +234,48 @@ function said({ deletions, refused: { least, most }, delayed }: ProtectorAnswer,
   const number = least === most ? `${most}` : `${least} to ${most}`
   const refuses = shadow ? 'would refuse, were it not in dry run,' : 'refuses'
   return `${refuses} ${number} of ${deletions} deletions: too few would be left${now}`
+}
+
+/** What PodProtectors say to the deletions of the scale-down, as the gateway would ask them. */
+interface ProtectionAnswer {
+  readonly cell: string
+  /** Nothing is refused, only counted. */
+  readonly shadow: boolean
+  /** Why protectors are not asked; '' = they are. */
+  readonly unasked: string
+  readonly protectors: readonly ProtectorAnswer[]
+  /** A deletion is refused, or may be. */
+  readonly refuses: boolean
+}
+
+interface ProtectionQuestion {
+  readonly asked: ProtectedCell
+  readonly table: ProtectorTable
+  readonly settings: ProtectionSettings
+}
+
+function protectionAnswer(
+  { asked, table, settings }: ProtectionQuestion,
+  target: Target,
+  { workload, pods }: ReadWorkload,
+  plan: ScaleDownPlan,
+  nowMs: number,
+): ProtectionAnswer {
+  const { cell, shadow } = asked
+  const unasked = whyUnasked(asked, plan, pods)
+  if (unasked !== '') return { cell, shadow, unasked, protectors: [], refuses: false }
+  const sets = leavingPods(plan, pods, (pod) => whyNotAsked(pod, asked) === '')
+  const question = { cell, kind: target.kind, workload, replicas: plan.to, sets }
+  const protectors = askProtectors(question, table, settings, nowMs)
+  const refuses = !shadow && protectors.some(({ refused }) => refused.most > 0)
+  return { cell, shadow, unasked: '', protectors, refuses }
+}
+
+/** '' = at least one pod to be removed is protected. */
+function whyUnasked(asked: ProtectedCell, { sets }: ScaleDownPlan, pods: ReadWorkload['pods']): string {
+  const leaving = new Set(sets.flatMap(({ certain, possible }) => [...certain, ...possible.pods]).map(({ uid }) => uid))
+  if (leaving.size === 0) return 'no pod goes'
+  const going: PodFacts[] = pods.flatMap((pod) => podFacts(pod) ?? []).filter(({ uid }) => leaving.has(uid))
+  const whys = new Set(going.map((pod) => whyNotAsked(pod, asked)))
+  return whys.has('') ? '' : ([...whys][0] ?? '')
 }

@@ -15,7 +15,7 @@ import {
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import type { ObjectReads } from '../../protection/cli/pod.ts'
-import { podSelectors } from '../core/rank/pods-to-read.ts'
+import { podSelectors } from '../core/rank/replica-set-pods.ts'
 
 export interface Target {
   readonly kind: ScalableKind

@@ -9,15 +9,18 @@ import { recordOf, recordsOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { deploymentSizes } from '../core/rank/deployment-sizes.ts'
 import { podSelector } from '../core/rank/replica-set-pods.ts'
 import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
-import { COSTS_ARE_OFF, type Costs, findVictims, type VictimFinding } from '../core/victim-choice/find-victims.ts'
-import { podCost } from '../core/victim-choice/own-cost.ts'
 import {
+  COSTS_ARE_OFF,
+  type Costs,
+  findVictims,
   type ReadScaled,
   type ScaledPods,
   STATEFUL,
   scaledPods,
   type Unsteerable,
-} from '../core/victim-choice/scaled-pods.ts'
+  type VictimFinding,
+} from '../core/victim-choice/find-victims.ts'
+import { podCost } from '../core/victim-choice/own-cost.ts'
 import type { ScaleDownPolicies } from '../state/scale-down-policies.ts'
 import { UpstreamObjects } from './upstream-objects.ts'
 

@@ -16,11 +16,9 @@ import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.
 import type { ProtectorAnswer, ScaleDownGate } from '../../protection/api/protection.ts'
 import { isGuarded } from '../../protection/core/quota/pod-facts.ts'
 import { leavingPods, withoutTemplate } from '../core/protection/leaving-pods.ts'
-import { podSelectors } from '../core/rank/pods-to-read.ts'
-import { podSelector } from '../core/rank/replica-set-pods.ts'
+import { podSelector, podSelectors } from '../core/rank/replica-set-pods.ts'
 import { planScaleDown, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
 import { controllerUid } from '../core/rank/scale-pod.ts'
-import type { ScaleOutcome, UncheckedReason } from '../core/scale-write/outcome.ts'
 import {
   leavingWarnings,
   overriddenText,
@@ -29,6 +27,7 @@ import {
   type ScaleDown,
 } from '../core/scale-write/scale-messages.ts'
 import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
+import type { ScaleOutcome, UncheckedReason } from '../metrics/descriptors.ts'
 import type { ScaleDownPolicies } from '../state/scale-down-policies.ts'
 import { chosenVictims } from './chosen-victims.ts'
 import { withoutBulks } from './upstream-objects.ts'

@@ -3,8 +3,7 @@
 
 import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
 import { ageOrder, type ComparisonWindow } from './age-bucket.ts'
-import { VICTIM_COST } from './deletion-cost.ts'
-import type { ScalePod } from './scale-pod.ts'
+import { type ScalePod, VICTIM_COST } from './scale-pod.ts'
 
 /** In the order in which they apply. */
 export const RULES = [

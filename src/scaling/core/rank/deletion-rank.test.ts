@@ -8,7 +8,6 @@ import fc from 'fast-check'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { ageBucket, ageOrder, type ComparisonWindow } from './age-bucket.ts'
 import { candidate, comparePods, type RankConditions, RULES } from './compare-pods.ts'
-import { parseDeletionCost } from './deletion-cost.ts'
 import { components, type DeletionRank, MAX_DELETIONS_AT_ONCE, rankDeletions } from './deletion-rank.ts'
 import {
   type ReplicaSetFacts,
@@ -18,7 +17,7 @@ import {
   replicaSetFacts,
   siblings,
 } from './replica-set-pods.ts'
-import { isActive, type ScalePod, scalePod } from './scale-pod.ts'
+import { isActive, parseDeletionCost, type ScalePod, scalePod } from './scale-pod.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a table
 type Json = any

@@ -2,7 +2,10 @@
 
 import { type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
-import { DELETION_COST_ANNOTATION, parseDeletionCost } from './deletion-cost.ts'
+
+export const DELETION_COST_ANNOTATION = 'controller.kubernetes.io/pod-deletion-cost'
+/** The cost set on pods chosen by a ScaleDownPolicy: before all pods without a cost. */
+export const VICTIM_COST = -1
 
 export interface ScalePod {
   readonly name: string
@@ -81,4 +84,21 @@ function mostRestarts(statuses: readonly Fields[]): number {
   return statuses.reduce((most, { restartCount }) => {
     return typeof restartCount === 'number' ? Math.max(most, restartCount) : most
   }, 0)
+}
+
+const MIN = -(2 ** 31)
+const MAX = 2 ** 31 - 1
+/** What passes validFirstDigit and strconv.ParseInt: no plus sign, no leading zero unless after a minus. */
+const INTEGER = /^(?:0|[1-9][0-9]*|-[0-9]+)$/
+
+/**
+ * As the ReplicaSet controller does (GetDeletionCostFromPodAnnotations, pkg/apis/core/helper/helpers.go).
+ * @returns undefined if the value is invalid, which counts as 0; a missing annotation is 0
+ */
+export function parseDeletionCost(value: string | undefined): number | undefined {
+  if (value === undefined) return 0
+  if (!INTEGER.test(value)) return undefined
+  const cost = Number(value)
+  // Turns -0 into 0.
+  return cost >= MIN && cost <= MAX ? cost + 0 : undefined
 }

@@ -2,7 +2,7 @@
 
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
-import { DELETION_COST_ANNOTATION, VICTIM_COST } from '../rank/deletion-cost.ts'
+import { DELETION_COST_ANNOTATION, VICTIM_COST } from '../rank/scale-pod.ts'
 
 export const OWN_COST_ANNOTATION = 'scale.portcullis.io/deletion-cost'
 const OWN_VALUE = String(VICTIM_COST)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkScaleDownPolicy } from '../../api/checks.ts'
+import { checkScaleDownPolicy } from '../../api/scale-down-policy-kind.ts'
 import { readScaleDownPolicy } from './policy.ts'
 
 function policy(preference: object): object {

@@ -6,8 +6,8 @@ import { complete } from '../../../kit/api/json/json-schema.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
-import { checkScaleDownPolicy } from '../../api/checks.ts'
 import type { ScaleDownPolicySpec, VictimPreference } from '../../api/scale-down-policy.ts'
+import { checkScaleDownPolicy } from '../../api/scale-down-policy-kind.ts'
 import { SCALE_DOWN_POLICY_SCHEMA, SCALE_DOWN_POLICY_SPEC_SCHEMA } from '../../api/schema.ts'
 
 export interface CompiledScaleDownPolicy {
