@@ -23,8 +23,14 @@ import {
   stepRecovery,
 } from '../../core/recovery.ts'
 import type { RecoveryFacts } from '../../core/recovery-checks.ts'
-import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
-import { type RecoveryStep, RecoveryWriter } from './recovery-writer.ts'
+import {
+  blockedStatus,
+  isUrgent,
+  type RecoveryStep,
+  RecoveryWriter,
+  recoveryStatus,
+  statusPatch,
+} from './recovery-writer.ts'
 import { readSwitchedCluster, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 interface DegradeRecoveryDeps {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startAutoDegrade } from '../../core/auto-degrade.ts'
-import { isUrgent, statusPatch } from './recovery-status.ts'
+import { isUrgent, statusPatch } from './recovery-writer.ts'
 import { readSwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 const RECOVERY = { step: 'Freeze', since: '2026-01-01T00:00:00Z', startedFrom: 'Freeze', checks: [], waitingFor: '' }
