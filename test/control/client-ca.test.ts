@@ -15,7 +15,7 @@ import { createCA, isIssuedBy, issueCertificate, type KeyPair } from '../../src/
 import { writeKeyPair } from '../../src/pki/io/pki-files.ts'
 import { loadConfig } from '../../src/process/config/config.ts'
 import { startGateway } from '../../src/program/lifecycle/start-gateway.ts'
-import { ProtectionPort } from '../../src/protection/app/port.ts'
+import { ProtectionPort } from '../../src/protection/app/webhook.ts'
 import { ControlClient } from '../harness/clients/control-client.ts'
 import type { TestControl } from '../harness/gateways/control.ts'
 import { EMBEDDED_FLAGS, type EmbeddedGateway, startEmbedded, UC_PATH } from '../harness/gateways/embedded.ts'

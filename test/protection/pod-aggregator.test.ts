@@ -22,7 +22,7 @@ import type { PodAggregatorDeps } from '../../src/protection/controllers/aggrega
 import { type CellMember, startPodAggregator } from '../../src/protection/controllers/aggregator/pod-aggregator.ts'
 import { startStaleCellSweeper } from '../../src/protection/controllers/aggregator/stale-cell-sweeper.ts'
 import { formatMicros } from '../../src/protection/core/history/micro-time.ts'
-import type { AggregatorEvents } from '../../src/protection/core/requests/aggregator-events.ts'
+import type { AggregatorEvents } from '../../src/protection/core/requests/protection-events.ts'
 import { ProtectorTable } from '../../src/protection/state/protectors.ts'
 import { Election } from '../harness/election.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'

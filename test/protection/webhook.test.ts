@@ -22,7 +22,7 @@ import { generateTokenKey, issueControlToken } from '../../src/pki/io/control-to
 import { createCA, issueCertificate, type KeyPair } from '../../src/pki/io/pki.ts'
 import { createWebhookTokens, type WebhookTokens } from '../../src/pki/io/webhook-tokens.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../src/protection/api/protection.ts'
-import { ProtectionPort } from '../../src/protection/app/port.ts'
+import { ProtectionPort } from '../../src/protection/app/webhook.ts'
 import { createProtectionWebhook, type WebhookOutcome } from '../../src/protection/webhooks/webhook.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape are looked into

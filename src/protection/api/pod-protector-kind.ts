@@ -7,9 +7,8 @@ import { checkLabelSelector, isEmptySelector } from '../../kit/api/validation/la
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import { leavesOut } from '../../kit/api/validation/label-selector-sets.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
-import { POD_PROTECTOR_GROUP, POD_PROTECTOR_KIND, POD_PROTECTOR_VERSION } from './names.ts'
 import type { AdmissionHistoryConfig, PodProtector } from './pod-protector.ts'
-import { POD_PROTECTOR_SCHEMA } from './schema.ts'
+import { POD_PROTECTOR_GROUP, POD_PROTECTOR_KIND, POD_PROTECTOR_SCHEMA, POD_PROTECTOR_VERSION } from './schema.ts'
 
 export const POD_PROTECTORS: ResourceKind = {
   group: POD_PROTECTOR_GROUP,

@@ -15,7 +15,14 @@ import {
   wholeNumber,
 } from '../../kit/api/json/json-schema.ts'
 import { labelSelector } from '../../kit/api/validation/label-selector-schema.ts'
-import { DEFAULT_COUNTER, POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from './names.ts'
+
+export const POD_PROTECTOR_GROUP = 'podseidon.kubewharf.io'
+export const POD_PROTECTOR_VERSION = 'v1alpha1'
+export const POD_PROTECTOR_API_VERSION = 'podseidon.kubewharf.io/v1alpha1'
+export const POD_PROTECTOR_KIND = 'PodProtector'
+
+/** A bucket without a counter stands for one pod. */
+export const DEFAULT_COUNTER = 1
 
 /** A non-negative int32, as in Podseidon's schema. */
 function count(description: string): Schema<number> {

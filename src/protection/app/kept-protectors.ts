@@ -4,7 +4,7 @@
 import type { LastGoodKeeper } from '../../gateway/io/last-good/keeper.ts'
 import { sameJson } from '../../kit/core/text/same-json.ts'
 import type { ProtectionLedger } from '../controllers/ledger/ledger.ts'
-import { type KeptProtector, RestoredProtectors } from '../controllers/ledger/restored-protectors.ts'
+import { type KeptProtector, RestoredProtectors } from '../state/protectors.ts'
 
 /** Where states are kept for a start without their source. */
 export interface ProtectorStates {

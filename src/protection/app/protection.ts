@@ -38,11 +38,10 @@ import { createProtectionMetrics, type ProtectionMetrics } from '../metrics/metr
 import { leadershipOf, ProtectionCells } from './cells.ts'
 import { readGeneratorKinds } from './generator-config.ts'
 import { type KeptProtectors, keepProtectors, type ProtectorStates } from './kept-protectors.ts'
-import type { ProtectionPort } from './port.ts'
 import { protectorRows } from './protector-rows.ts'
 import { ThreadDeletions } from './thread-ledger.ts'
 import { PROTECTED_NAMESPACES } from './topics.ts'
-import { createWebhook, type WebhookDeps } from './webhook.ts'
+import { createWebhook, type ProtectionPort, type WebhookDeps } from './webhook.ts'
 
 interface ProtectionDeps {
   readonly config: Config

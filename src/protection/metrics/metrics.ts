@@ -4,9 +4,8 @@ import type { ClockSkew } from '../../gateway/core/clocks/cell-clock.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import { MainFamilies, type MainFamily } from '../../gateway/metrics/main-families.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
-import type { GeneratorEvents } from '../core/generator/events.ts'
-import type { AggregatorEvents } from '../core/requests/aggregator-events.ts'
-import type { ProtectionEvents } from '../core/requests/protection-events.ts'
+import type { GeneratorEvents } from '../core/generator/decision.ts'
+import type { AggregatorEvents, ProtectionEvents } from '../core/requests/protection-events.ts'
 import {
   AGGREGATOR_DUE,
   AGGREGATOR_ENQUEUE,

@@ -5,6 +5,7 @@ import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import { sameJson } from '../../kit/core/text/same-json.ts'
+import type { Labels } from '../../kube/core/selectors/label-requirement.ts'
 import type { PodProtector, PodProtectorSpec } from '../api/pod-protector.ts'
 import { compareVersions } from '../core/history/resource-version.ts'
 import { readProtector } from '../core/requests/read-protector.ts'
@@ -157,4 +158,39 @@ function countedBy({ selector, aggregationSelector = selector }: PodProtectorSpe
 
 function namespaceOf({ metadata }: PodProtector): string {
   return metadata.namespace ?? ''
+}
+
+/** The saved part of a PodProtector. */
+export interface KeptProtector {
+  readonly key: string
+  readonly namespace: string
+  readonly selector: LabelSelector
+}
+
+/**
+ * PodProtectors from a last good state: which pods have one, without availability. If the core cluster is unreachable at startup, deletions of unprotected
+ * pods pass as usual; for protected ones the failurePolicy decides.
+ */
+export class RestoredProtectors {
+  readonly #index = new ProtectorIndex()
+  readonly #namespaces = new Set<string>()
+
+  /** @param records as saved; invalid ones are skipped */
+  constructor(records: readonly unknown[]) {
+    for (const record of records) {
+      if (!isRecord(record) || !isRecord(record['selector'])) continue
+      const { key, namespace, selector } = record as unknown as KeptProtector
+      this.#namespaces.add(namespace)
+      this.#index.put(key, namespace, selector)
+    }
+  }
+
+  get namespaces(): ReadonlySet<string> {
+    return this.#namespaces
+  }
+
+  /** Keys of those that protect a pod. */
+  matching(namespace: string, labels: Labels): readonly string[] {
+    return this.#index.query(namespace, labels)
+  }
 }

@@ -14,7 +14,7 @@ import { createKubeClient, type KubeClient } from '../../../src/kube/io/client.t
 import { readControlTokenKey } from '../../../src/pki/io/control-pki.ts'
 import { createWebhookTokens } from '../../../src/pki/io/webhook-tokens.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../../src/protection/api/protection.ts'
-import { ProtectionPort } from '../../../src/protection/app/port.ts'
+import { ProtectionPort } from '../../../src/protection/app/webhook.ts'
 import { type ProtectInstallOptions, protectInstall, protectUninstall } from '../../../src/protection/cli/install.ts'
 import { createProtectionWebhook } from '../../../src/protection/webhooks/webhook.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'

@@ -1,7 +1,6 @@
 // Receivers of the ledger's and the aggregator's events that ignore them, for tests that look at something else.
 
-import type { AggregatorEvents } from '../../../src/protection/core/requests/aggregator-events.ts'
-import type { ProtectionEvents } from '../../../src/protection/core/requests/protection-events.ts'
+import type { AggregatorEvents, ProtectionEvents } from '../../../src/protection/core/requests/protection-events.ts'
 
 /** Ignores everything; spread it to handle only some. */
 export const NO_PROTECTION_EVENTS: ProtectionEvents = {

@@ -5,7 +5,7 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
 import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
-import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
+import type { AggregatorEvents } from '../../core/requests/protection-events.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
 import type { CellMember } from './member.ts'
 

@@ -4,7 +4,7 @@
 import type { Clock } from '../../../kit/api/ports.ts'
 import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { limitsOf } from '../../core/history/cell-history.ts'
-import type { AggregatorEvents, EnqueueKind, HandledKind } from '../../core/requests/aggregator-events.ts'
+import type { AggregatorEvents, EnqueueKind, HandledKind } from '../../core/requests/protection-events.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
 import type { PodAggregatorDeps } from './deps.ts'
 

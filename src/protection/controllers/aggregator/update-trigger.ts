@@ -14,7 +14,7 @@ import { type ReconcileOutcome, WorkQueue } from '../../../kube/controllers/kern
 import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../../api/protection.ts'
 import { formatMicros } from '../../core/history/micro-time.ts'
-import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
+import type { AggregatorEvents } from '../../core/requests/protection-events.ts'
 
 interface UpdateTriggerDeps {
   readonly client: ObjectClient

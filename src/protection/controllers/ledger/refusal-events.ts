@@ -6,8 +6,8 @@ import {
   EventRecorder,
   type EventRecorderDeps,
 } from '../../../kube/controllers/events/event-recorder.ts'
-import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/names.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/protection.ts'
+import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/schema.ts'
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/ledger/verdicts.ts'
 
 interface RefusalEventsDeps extends EventRecorderDeps {

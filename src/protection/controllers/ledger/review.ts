@@ -19,8 +19,7 @@ import {
   verdictOf,
 } from '../../core/ledger/verdicts.ts'
 import { asksNoQuota, evaluateDeletion, freePass, type QuotaPod } from '../../core/quota/quota.ts'
-import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
-import type { RestoredProtectors } from './restored-protectors.ts'
+import type { LiveProtector, ProtectorTable, RestoredProtectors } from '../../state/protectors.ts'
 import type { LedgerOperation, LedgerResult } from './writes.ts'
 
 export type LedgerAnswer = BatchAnswer<LedgerResult>

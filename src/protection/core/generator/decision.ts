@@ -93,7 +93,7 @@ export type GeneratorAction =
     }
 
 /** Findings, as Podseidon counts them (metric generator_action). */
-export type GeneratorFinding = 'Create' | 'Sync' | 'Delete' | 'Dangling' | 'Finalizing' | 'CleanSourceFinalizer'
+type GeneratorFinding = 'Create' | 'Sync' | 'Delete' | 'Dangling' | 'Finalizing' | 'CleanSourceFinalizer'
 
 export interface GeneratorDecision {
   readonly actions: readonly GeneratorAction[]
@@ -181,4 +181,15 @@ function joined(first: GeneratorDecision, second: GeneratorDecision): GeneratorD
     findings: [...first.findings, ...second.findings],
     fault: first.fault,
   }
+}
+
+/** The reports of the generator, for metrics. Called on the main thread, synchronously: they return at once and never throw. */
+export interface GeneratorEvents {
+  /**
+   * A workload was reconciled.
+   * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, `Unclear` (what the workload needs can't be
+   * determined) or `NoFinalizerInTerminatingSource`
+   */
+  reconciled(kind: GeneratorKind, namespace: string, error: string, durationMs: number): void
+  found(kind: GeneratorKind, namespace: string, finding: GeneratorFinding): void
 }

@@ -2,8 +2,8 @@
 // deletion still counts, and what is written back is valid. Long histories are joined without losing a count.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
-import { DEFAULT_COUNTER } from '../../api/names.ts'
 import type { AdmissionBucket } from '../../api/pod-protector.ts'
+import { DEFAULT_COUNTER } from '../../api/schema.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 import { newerVersion } from './resource-version.ts'
 

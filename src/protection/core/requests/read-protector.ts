@@ -5,7 +5,6 @@ import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, type Loose, looseView, recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
-import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/names.ts'
 import type {
   AdmissionHistoryConfig,
   CellStatus,
@@ -14,7 +13,7 @@ import type {
   PodProtectorStatus,
   StatusSummary,
 } from '../../api/pod-protector.ts'
-import { POD_PROTECTOR_SCHEMA } from '../../api/schema.ts'
+import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND, POD_PROTECTOR_SCHEMA } from '../../api/schema.ts'
 
 interface ReadProtector {
   readonly protector: PodProtector
