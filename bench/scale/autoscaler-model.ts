@@ -1,4 +1,4 @@
-// A model of the cluster-autoscaler's loop in simulated time: the registry is src/scale-up-guard/core/cluster-state, the cloud is two node groups, of
+// A model of the cluster-autoscaler's loop in simulated time: the registry is src/scale-up-guard/core/cluster-state.ts, the cloud is two node groups, of
 // which the first never delivers. It leaves out what does not matter here: pods are as large as nodes, and nothing is scaled down.
 
 import type { NodeState } from '../../src/incidents/core/readiness.ts'

@@ -8,8 +8,7 @@ import {
   type NodeState,
   type UnregisteredNode,
 } from '../../src/incidents/core/readiness.ts'
-import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
-import { changedRequest, type ScaleUpRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
+import { changedRequest, ExponentialBackoff, type ScaleUpRequest } from '../../src/scale-up-guard/core/cluster-state.ts'
 import type { ClusterStateOptions } from './rules.ts'
 import {
   type AcceptableRange,

@@ -1,6 +1,6 @@
 // The scale-up guard in simulated time: the rules are those of src/scale-up-guard/core/guard, what writes to the cluster is the model's.
 
-import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
+import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state.ts'
 import type { GroupBackoff } from '../../src/scale-up-guard/core/guard/check-raise.ts'
 import type { ScaleUpGuardPolicy } from '../../src/scale-up-guard/core/guard/compile-guard.ts'
 import { evaluateGroup, type GroupMemory } from '../../src/scale-up-guard/core/guard/evaluate-group.ts'

@@ -2,7 +2,7 @@
 // cluster-autoscaler/clusterstate).
 
 import { READINESS_DEFAULTS, type ReadinessOptions } from '../../src/incidents/core/readiness.ts'
-import type { BackoffOptions } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
+import type { BackoffOptions } from '../../src/scale-up-guard/core/cluster-state.ts'
 
 const MINUTE_MS = 60_000
 

@@ -65,7 +65,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     otherwise: {
       'gateway/core/endpoints/retry-budget': 'whether a request is sent again, not when',
       'gateway/core/limits/spread-retry-after': 'what clients are told',
-      'scale-up-guard/core/cluster-state/backoff': "the cluster-autoscaler's own, in a model of it",
+      'scale-up-guard/core/cluster-state': "the cluster-autoscaler's own, in a model of it",
       'audit/io/webhook/audit-webhook': 'the delays of its BatchSender',
       'traces/io/otlp-exporter': 'the delays of its BatchSender',
     },

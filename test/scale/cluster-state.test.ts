@@ -15,7 +15,7 @@ import {
   upcomingNodes,
 } from '../../bench/scale/sizes.ts'
 import { hasTooManyUnready, type NodeState, type Readiness, readiness } from '../../src/incidents/core/readiness.ts'
-import { changedRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
+import { changedRequest } from '../../src/scale-up-guard/core/cluster-state.ts'
 
 const CASES = JSON.parse(readFileSync(new URL('../data/clusterstate.json', import.meta.url), 'utf8'))
 const MINUTE = 60_000

@@ -77,7 +77,7 @@ async function namesOf(client: ObjectClient, options: RequestOptions): Promise<r
   return names
 }
 
-export interface ApproveOptions extends ControlPlaneOptions, ConfirmOptions {
+interface ApproveOptions extends ControlPlaneOptions, ConfirmOptions {
   readonly name: string
 }
 
@@ -114,7 +114,7 @@ function grantText(object: JsonObject): string {
   return lines.map(([name = '', value = '']) => `${name.padEnd(14)}${printable(value)}\n`).join('')
 }
 
-export interface ListAccessOptions extends ControlPlaneOptions {
+interface ListAccessOptions extends ControlPlaneOptions {
   /** Default false. */
   readonly ended?: boolean
   readonly output?: string
@@ -154,7 +154,7 @@ function rowOf(object: JsonObject): readonly string[] {
   ].map(printable)
 }
 
-export interface EndOptions extends ControlPlaneOptions {
+interface EndOptions extends ControlPlaneOptions {
   readonly name: string
 }
 

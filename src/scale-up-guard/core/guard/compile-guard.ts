@@ -9,7 +9,7 @@ import { parseDuration } from '../../../kit/core/text/duration.ts'
 import type { FailureRules, GuardBackoff, ScaleUpGuard, ScaleUpGuardSpec } from '../../api/scale-up-guard.ts'
 import { checkScaleUpGuard, SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 import { DEFAULT_AUTOSCALER_USERS, DEFAULT_CONDITION_REASONS, SCALE_UP_GUARD_SPEC_SCHEMA } from '../../api/schema.ts'
-import type { BackoffOptions } from '../cluster-state/backoff.ts'
+import type { BackoffOptions } from '../cluster-state.ts'
 
 /** Durations in milliseconds. */
 export interface ScaleUpGuardPolicy {

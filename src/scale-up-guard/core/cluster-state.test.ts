@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { ExponentialBackoff } from './backoff.ts'
+import { ExponentialBackoff } from './cluster-state.ts'
 
-const CASES = JSON.parse(readFileSync(new URL('../../../../test/data/clusterstate.json', import.meta.url), 'utf8'))
+const CASES = JSON.parse(readFileSync(new URL('../../../test/data/clusterstate.json', import.meta.url), 'utf8'))
 
 for (const { name, initialMs, maxMs, resetMs, ops } of [...CASES.backoff.cases, ...CASES.backoff_derived.cases]) {
   test(`backoff: ${name}`, () => {

@@ -1,4 +1,5 @@
-// Exponential backoff per key: doubles after each failure of a new attempt (cluster-autoscaler/utils/backoff/exponential_backoff.go).
+// The cluster-autoscaler's own backoff (cluster-autoscaler/utils/backoff/exponential_backoff.go), and the scale-ups that were ordered and are not complete
+// (clusterstate.go, registerOrUpdateScaleUpNoLock).
 
 export interface BackoffOptions {
   readonly initialMs: number
@@ -15,6 +16,7 @@ export interface BackoffEntry<E> {
   readonly error: E
 }
 
+/** For each key: doubles after each failure of a new attempt. */
 export class ExponentialBackoff<E> {
   readonly #options: BackoffOptions
   readonly #entries = new Map<string, BackoffEntry<E>>()
@@ -65,4 +67,31 @@ export class ExponentialBackoff<E> {
   get size(): number {
     return this.#entries.size
   }
+}
+
+/** What was ordered for a group and has not come yet. */
+export interface ScaleUpRequest {
+  readonly increase: number
+  /** When it was ordered, or last raised. Milliseconds */
+  readonly timeMs: number
+  /** When its nodes are due. Milliseconds */
+  readonly expectedAddMs: number
+}
+
+/**
+ * Applies another order to a group's request.
+ * @param delta negative: this many of its nodes will not come
+ * @returns undefined = nothing of it is left
+ */
+export function changedRequest(
+  known: ScaleUpRequest | undefined,
+  delta: number,
+  maxNodeProvisionMs: number,
+  nowMs: number,
+): ScaleUpRequest | undefined {
+  const increase = (known?.increase ?? 0) + delta
+  if (increase <= 0) return undefined
+  // Another order restarts the time limit for all: with an order every few minutes it never expires.
+  if (known === undefined || delta > 0) return { increase, timeMs: nowMs, expectedAddMs: nowMs + maxNodeProvisionMs }
+  return { ...known, increase }
 }
