@@ -9,7 +9,7 @@ import { createRecord, type RequestRecord } from '../../src/gateway/api/request-
 import type { RequestTrace, Tracer } from '../../src/gateway/api/request-trace.ts'
 import { MetricsRecorder } from '../../src/gateway/metrics/recorder.ts'
 import { loadConfig } from '../../src/process/config/config.ts'
-import { ThreadTraces } from '../../src/traces/app/thread-traces.ts'
+import { ThreadTraces } from '../../src/traces/app/observers.ts'
 import type { WrittenSpans } from '../../src/traces/core/otlp.ts'
 import { envelope } from '../../src/traces/core/otlp-json.ts'
 import { documentOf } from '../../src/traces/io/otlp-exporter.ts'

@@ -2,9 +2,7 @@
 
 import type { Command } from 'commander'
 import type { CommandContext } from '../cli/command/output.ts'
-import { addSessions } from './cli/sessions/program.ts'
-import { addTap } from './cli/tap/program.ts'
-import { addTop } from './cli/top/program.ts'
+import { addSessions, addTap, addTop } from './cli/program.ts'
 import { INSIGHT_METRICS } from './metrics/descriptors.ts'
 
 export const INSIGHT = {

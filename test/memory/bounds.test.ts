@@ -33,7 +33,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   auditBodyBytes: ['src/audit/core/recorded-body.ts', 'MAX_RECORDED_BYTES'],
   outboxCharacters: ['src/program/threads/thread/outbox.ts', 'MAX_UNDERWAY'],
   logCharacters: ['src/kit/io/logs/line-writer.ts', 'MAX_QUEUED'],
-  threadTraces: ['src/traces/app/thread-traces.ts', 'MAX_WAITING'],
+  threadTraces: ['src/traces/app/observers.ts', 'MAX_WAITING'],
   traces: ['src/traces/io/otlp-exporter.ts', 'MAX_WAITING'],
   taps: ['src/insight/app/tap/tap-route.ts', 'MAX_TAPS'],
   tapEvents: ['src/insight/app/tap/tap-route.ts', 'CREDIT'],

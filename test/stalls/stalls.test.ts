@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import process from 'node:process'
 import { describe, type TestContext, test } from 'node:test'
-import { ThreadTop } from '../../src/insight/app/top/thread-top.ts'
+import { ThreadTop } from '../../src/insight/app/observers.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { startGateway } from '../harness/gateways/gateway.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'

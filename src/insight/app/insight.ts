@@ -15,8 +15,7 @@ import { browserLogins } from './dashboard/browser-logins.ts'
 import { Dashboard, type ShownState } from './dashboard/dashboard.ts'
 import { sessionsRoute } from './sessions/sessions-route.ts'
 import { tapRoute } from './tap/tap-route.ts'
-import { TopCounts } from './top/top-counts.ts'
-import { topRoute } from './top/top-route.ts'
+import { TopCounts, topRoute } from './top/top-counts.ts'
 
 /** What the program gives it. */
 interface InsightMain {

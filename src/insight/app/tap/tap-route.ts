@@ -7,9 +7,9 @@ import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { SubscribesToThreads } from '../../../kit/core/topics/streams.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
+import { auditLine } from '../../../kube/io/audit/audit-event.ts'
 import { TAPPED } from '../../core/tap/tap-messages.ts'
 import { clustersWith, readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
-import { tapAuditLine } from '../../io/tap/tap-audit.ts'
 import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../metrics/descriptors.ts'
 import { type ClustersHere, chosenNames } from '../choice/chosen-names.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'
@@ -130,4 +130,43 @@ class RunningTaps {
 function userOf({ query }: PlainRequest, { name, replica = false }: AdminUser): string {
   const user = replica ? (query.get('onBehalfOf') ?? '') : ''
   return user === '' ? name : `${name} for ${user}`.slice(0, MAX_NAME)
+}
+
+interface AuditedTap {
+  readonly auditId: string
+  /** The name is '' if the admin listener requires no login. */
+  readonly user: { readonly name: string; readonly groups: readonly string[] }
+  readonly remoteAddress: string
+  /** As requested. */
+  readonly query: string
+  /** Wall clock, milliseconds since the epoch. */
+  readonly beganMs: number
+  readonly nowMs: number
+  /** Events. */
+  readonly shown: number
+  readonly dropped: number
+}
+
+/** Without the line end. */
+function tapAuditLine(tap: AuditedTap): string {
+  const { auditId, user, remoteAddress, query, beganMs, nowMs, shown, dropped } = tap
+  return auditLine({
+    auditId,
+    stage: 'ResponseComplete',
+    requestURI: `/api/v1/tap${query === '' ? '' : `?${query}`}`,
+    verb: 'get',
+    user: { name: user.name, uid: '', groups: user.groups },
+    impersonatedUser: undefined,
+    sourceIP: remoteAddress,
+    userAgent: '',
+    object: undefined,
+    response: { code: 200 },
+    receivedMs: beganMs,
+    stageMs: nowMs,
+    annotations: {
+      'portcullis.io/listener': 'admin',
+      'portcullis.io/tap-shown': String(shown),
+      'portcullis.io/tap-dropped': String(dropped),
+    },
+  })
 }

@@ -4,8 +4,7 @@ import { AdminClient, type AdminClientOptions } from '../../../cli/client/admin-
 import type { CommandOutput } from '../../../cli/command/output.ts'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { safeJson } from '../../../kit/core/text/printable.ts'
-import { sessionLines } from '../../core/sessions/session-lines.ts'
-import { isSessionAnswer, readSessionQuery } from '../../core/sessions/session-report.ts'
+import { isSessionAnswer, readSessionQuery, sessionLines } from '../../core/sessions/session-report.ts'
 
 export interface SessionsOptions extends AdminClientOptions, Pick<CommandOutput, 'out'> {
   /** Names and globs; [] = all. */

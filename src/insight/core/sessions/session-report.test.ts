@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { IdentitySeen } from '../../../gateway/api/identity-seen.ts'
-import { sessionLines } from './session-lines.ts'
-import { isSessionAnswer, readSessionQuery, sumOfSessions } from './session-report.ts'
+import { isSessionAnswer, readSessionQuery, sessionLines, sumOfSessions } from './session-report.ts'
 
 const ALICE: IdentitySeen = {
   cluster: 'prod',

@@ -133,7 +133,7 @@ export interface MemoryBounds {
   readonly outboxCharacters: number
   /** kit/io/logs/line-writer.ts, characters. */
   readonly logCharacters: number
-  /** traces/app/thread-traces.ts, per thread, and traces/io/otlp-exporter.ts. */
+  /** traces/app/observers.ts, per thread, and traces/io/otlp-exporter.ts. */
   readonly threadTraces: number
   readonly traces: number
   /** insight/app/tap/tap-route.ts */

@@ -1,8 +1,42 @@
-// The flags of `tap`.
+// The flags of `portcullis top`, `sessions` and `tap`.
 
 import { type Command, Option } from 'commander'
-import { collect, forAdmin } from '../../../cli/command/flags.ts'
-import { type CommandContext, NO_TERMINAL, type Terminal } from '../../../cli/command/output.ts'
+import { collect, forAdmin } from '../../cli/command/flags.ts'
+import { type CommandContext, NO_TERMINAL, type Terminal } from '../../cli/command/output.ts'
+
+const BY = ['user', 'userAgent', 'resource', 'verb', 'namespace', 'address', 'cluster']
+const SORTS = ['requests', 'bytes', 'latency', 'upstream-seconds', 'listed-bytes', 'refused']
+
+export function addTop(program: Command, { out, done }: CommandContext): void {
+  forAdmin(program.command('top'))
+    .description('show the top talkers, refreshed in place (q quits); printed once if the output is not a terminal')
+    .argument('[cluster...]', "only requests to these UpstreamClusters, by name or glob: 'prod-*'; default: to all")
+    .addOption(new Option('--by <dimension>', 'what to group requests by').choices(BY).default('user'))
+    .addOption(new Option('--sort <number>', 'number to sort by').choices(SORTS).default('requests'))
+    .addOption(new Option('--minutes <n>', 'how many minutes to look back').choices(['1', '5', '60']).default('1'))
+    .option('--limit <n>', 'maximum number of rows', '20')
+    .option('--cluster <name>', 'the same as the argument; may be repeated', collect, [])
+    .option('-l, --selector <selector>', 'only requests to UpstreamClusters with these labels: region=eu')
+    .addOption(new Option('-o, --output <format>', 'json: query once').choices(['text', 'json']).default('text'))
+    .option('--once', 'query once, even on a terminal', false)
+    .action(async (names, { cluster, ...options }) => {
+      const { openScreen } = await import('../../kit/io/world/terminal.ts')
+      return done((await import('./top/top.ts')).top({ ...options, clusters: [...names, ...cluster], openScreen, out }))
+    })
+}
+
+export function addSessions(program: Command, { out, now, done }: CommandContext): void {
+  forAdmin(program.command('sessions'))
+    .description('show which users are logged in: seen in the last hour, or with an open watch')
+    .argument('[cluster...]', "only users of these UpstreamClusters, by name or glob: 'prod-*'; default: of all")
+    .option('--user <user>', 'only this user')
+    .option('-l, --selector <selector>', 'only users of UpstreamClusters with these labels: region=eu')
+    .option('--limit <n>', 'maximum number of rows', '100')
+    .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
+    .action(async (clusters, options) =>
+      done((await import('./sessions/sessions.ts')).sessions({ ...options, clusters, out, now })),
+    )
+}
 
 interface TapContext extends CommandContext {
   readonly terminal?: Terminal
@@ -39,8 +73,8 @@ export function addTap(program: Command, { out, err, now, done, terminal = NO_TE
     .option('--limit <number>', 'end after this number of events')
     .addOption(new Option('-o, --output <format>').choices(['table', 'wide', 'json']).default('table'))
     .action(async (clusters, { output, admin, caFile, tokenFile, kubeconfig, context, ...flags }) => {
-      const { AdminClient } = await import('../../../cli/client/admin-client.ts')
-      const { tap } = await import('./tap.ts')
+      const { AdminClient } = await import('../../cli/client/admin-client.ts')
+      const { tap } = await import('./tap/tap.ts')
       return done(
         tap({
           flags: { ...flags, clusters },

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { createLoginAttempts } from './login-attempts.ts'
+import { createLoginAttempts } from './browser-logins.ts'
 
 type Attempts = ReturnType<typeof createLoginAttempts>
 
