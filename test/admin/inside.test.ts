@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { logLevel } from '../../src/cli/inside/log-level.ts'
+import { logLevel } from '../../src/cli/inside.ts'
 import { createLogger } from '../../src/kit/io/logs/log.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { waitFor } from '../harness/wait.ts'

@@ -4,14 +4,16 @@ import { parse } from 'yaml'
 import { checkUpstreamCluster } from '../../gateway/api/upstream-cluster/checks.ts'
 import { USABLE_BY_ANNOTATION } from '../../gateway/io/secrets/secret-release.ts'
 import { readFileNamedBy } from '../../gateway/io/sources/files/manifest-files.ts'
-import { isRecord, recordOf } from '../../kit/api/json/object-shape.ts'
-import { SILENT } from '../../kit/api/ports.ts'
+import { isRecord, recordOf, textOf } from '../../kit/api/json/object-shape.ts'
+import { type Logger, SILENT } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { isDnsName, parseEndpoint } from '../../kit/api/validation/name-syntax.ts'
 import { toBase64 } from '../../kit/core/text/base64.ts'
+import { CONFIG_MAPS } from '../../kube/api/kinds/foreign-kinds.ts'
 import { OWN_NAMESPACE } from '../../kube/api/own-names.ts'
-import { readClientCA } from '../../pki/io/cluster-client-ca.ts'
+import { createKubeClient } from '../../kube/io/client.ts'
+import type { KubeConfigOptions } from '../../kube/io/config.ts'
 import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { readTextFile } from '../../pki/io/pki-files.ts'
 import { reportUserErrors } from '../command/output.ts'
@@ -304,5 +306,26 @@ class ContextImport {
     const entries = Object.entries(SECRET_KEYS).filter(([key]) => Object.hasOwn(this.#secret, key))
     const at = { namespace: this.#namespace, name: this.#secretName() }
     return Object.fromEntries(entries.map(([key, field]) => [field, { ...at, key }]))
+  }
+}
+
+// The CA of a cluster's client certificates, as published by its kube-apiserver for extension API servers
+// (kubernetes/pkg/controlplane/controller/clusterauthenticationtrust).
+
+const AT = { namespace: 'kube-system', name: 'extension-apiserver-authentication' } as const
+const TIMEOUT_MS = 5_000
+
+/**
+ * PEM; '' = the cluster accepts no client certificates.
+ * @throws (rejects) an Error for people if the cluster does not respond within 5 s, or does not publish it
+ */
+async function readClientCA(options: KubeConfigOptions, log: Logger): Promise<string> {
+  const client = createKubeClient({ ...options, log, timeoutMs: TIMEOUT_MS })
+  try {
+    const { data } = await client.get(CONFIG_MAPS, AT)
+    const pem = isRecord(data) ? data['client-ca-file'] : undefined
+    return textOf(pem)
+  } finally {
+    await client.close()
   }
 }

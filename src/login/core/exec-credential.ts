@@ -2,6 +2,7 @@
 
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { DEFAULT_REDIRECT, type LoginFlags, readLoginSpec } from './login-spec.ts'
 
 /** The variable in which clients say what they want. */
 export const EXEC_INFO = 'KUBERNETES_EXEC_INFO'
@@ -31,4 +32,35 @@ export function execCredential(apiVersion: string, token: string, expiresAtMs: n
   // Go's metav1.Time has no milliseconds.
   const expirationTimestamp = new Date(Math.floor(expiresAtMs / 1000) * 1000).toISOString().replace('.000Z', 'Z')
   return `${JSON.stringify({ apiVersion, kind: 'ExecCredential', status: { expirationTimestamp, token } })}\n`
+}
+
+// The user of a kubeconfig who logs in: clients run `portcullis login` for the token.
+
+/** @param command what clients run: `portcullis`, found on PATH @throws {UserError} */
+export function execUser(flags: LoginFlags, command: string): Readonly<Record<string, unknown>> {
+  readLoginSpec(flags, 'login-')
+  return {
+    exec: {
+      apiVersion: EXEC_API_VERSION,
+      command,
+      args: ['login', ...loginArguments(flags)],
+      // The browser needs no standard input, so `kubectl apply -f -` may log in, too.
+      interactiveMode: 'IfAvailable',
+      provideClusterInfo: false,
+      installHint: `${command} is not on PATH: it logs in at ${flags.issuer}`,
+    },
+  }
+}
+
+function loginArguments(flags: LoginFlags): string[] {
+  const { issuer = '', clientId = '', clientSecret = '', scope, authParam, redirectUrl, issuerCaFile = '' } = flags
+  return [
+    `--issuer=${issuer}`,
+    `--client-id=${clientId}`,
+    ...(clientSecret === '' ? [] : [`--client-secret=${clientSecret}`]),
+    ...scope.map((one) => `--scope=${one}`),
+    ...authParam.map((one) => `--auth-param=${one}`),
+    ...(redirectUrl === DEFAULT_REDIRECT ? [] : [`--redirect-url=${redirectUrl}`]),
+    ...(issuerCaFile === '' ? [] : [`--issuer-ca-file=${issuerCaFile}`]),
+  ]
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { execUser } from './exec-user.ts'
+import { execUser } from './exec-credential.ts'
 import { DEFAULT_REDIRECT, type LoginFlags, loginKey, readLoginSpec, scopeText } from './login-spec.ts'
 
 const FLAGS: LoginFlags = {

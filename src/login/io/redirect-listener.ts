@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { RedirectAddress } from '../core/login-spec.ts'
-import { resultPage } from '../core/result-page.ts'
 
 export interface RedirectListener {
   /** The redirect_uri of the authorization request. */
@@ -155,4 +154,31 @@ function answer(response: ServerResponse, status: number, succeeded: boolean, te
     response.once('close', resolve)
     response.writeHead(status, { ...HEADERS, connection: 'close' }).end(resultPage(succeeded, text))
   })
+}
+
+// What the browser shows when it has brought the code: how the login went. Without scripts; nothing in it is loaded.
+
+function resultPage(succeeded: boolean, text: string): string {
+  const title = succeeded ? 'Logged in' : 'Not logged in'
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>${title} - Portcullis</title>
+<style>body { font: 1rem/1.5 system-ui, sans-serif; margin: 4rem auto; max-width: 36rem; padding: 0 1rem }</style>
+<h1>${title}</h1>
+<p>${escaped(text)}</p>
+</html>
+`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }

@@ -5,11 +5,9 @@ import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
 import { addControl } from '../../apiserver/cli/program.ts'
 import { collect, forChanges, forControlPlane } from '../../cli/command/flags.ts'
 import { type CommandContext, NO_TERMINAL, type Terminal } from '../../cli/command/output.ts'
-import { addImport } from '../../cli/import/program.ts'
-import { addInside } from '../../cli/inside/program.ts'
-import { addReplay } from '../../cli/replay/program.ts'
+import { addImport, addInside, addReplay } from '../../cli/program.ts'
 import { addLogin } from '../../login/cli/program.ts'
-import { execUser } from '../../login/core/exec-user.ts'
+import { execUser } from '../../login/core/exec-credential.ts'
 import { DEFAULT_REDIRECT, type LoginFlags } from '../../login/core/login-spec.ts'
 import { SUBJECTS } from '../subjects/subjects.ts'
 
@@ -66,8 +64,7 @@ export async function runProgram(argv: readonly string[], deps: ProgramDeps): Pr
   const [first, ...path] = argv
   const group = helpGroupOf(argv)
   if (group !== undefined) return helpOfGroup(group, settings, context)
-  if (first === '__complete')
-    return (await import('../../cli/completion/command.ts')).completeWords(program, path, deps.out)
+  if (first === '__complete') return (await import('../../cli/completion.ts')).completeWords(program, path, deps.out)
   if (first === 'help' && path.length > 0) return helpOf(program, path, deps)
   try {
     await program.parseAsync(argv, { from: 'user' })
@@ -192,7 +189,7 @@ function addCompletion(program: Command, { out, done }: Context): void {
     .command('completion')
     .description('print the completion script of a shell: source <(portcullis completion bash)')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
-    .action(async (shell) => done((await import('../../cli/completion/command.ts')).completionScript(shell, out)))
+    .action(async (shell) => done((await import('../../cli/completion.ts')).completionScript(shell, out)))
 }
 
 function addVersion(program: Command, { out, done }: Context): void {

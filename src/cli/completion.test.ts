@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Argument, Command, Option } from 'commander'
-import { completionsOf, completionText } from './complete.ts'
+import { completionsOf, completionText } from './completion.ts'
 
 const ignore = (): void => undefined
 

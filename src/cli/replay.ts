@@ -1,23 +1,24 @@
 // `portcullis replay`: what another configuration would have done with the requests of an access log.
 
-import { buildClusterIndex } from '../../gateway/core/cluster/cluster-index.ts'
-import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
-import type { CompiledCluster } from '../../gateway/core/cluster/compiled-cluster.ts'
-import type { LimitTotal } from '../../gateway/core/replay/limit-totals.ts'
-import { compare, isEvaluable, outcomeOfLog, outcomeText } from '../../gateway/core/replay/outcome.ts'
-import { Simulation } from '../../gateway/core/replay/simulation.ts'
-import type { Ordered } from '../../gateway/core/replay/start-order.ts'
-import { type ChangeGroup, ReplaySummarizer, type ReplaySummary } from '../../gateway/core/replay/summary.ts'
-import { loadWithoutSecrets } from '../../gateway/io/sources/files/source.ts'
-import { FlowTable } from '../../gateway/state/flow-tables.ts'
-import { UserError } from '../../kit/api/validation/field-errors.ts'
-import { printable, safeJson } from '../../kit/core/text/printable.ts'
-import { textTable } from '../../kit/core/text/text-table.ts'
-import { nodePemChecks } from '../../pki/io/pem-checks.ts'
-import { readServedClusters, type ServedClustersOptions } from '../client/served-clusters.ts'
-import { emptyReading, type LogReading, readLog } from './read-log.ts'
+import { buildClusterIndex } from '../gateway/core/cluster/cluster-index.ts'
+import { compileCluster } from '../gateway/core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../gateway/core/cluster/compiled-cluster.ts'
+import type { LimitTotal } from '../gateway/core/replay/limit-totals.ts'
+import { type LogEntry, parseLogEntry } from '../gateway/core/replay/log-entry.ts'
+import { compare, isEvaluable, outcomeOfLog, outcomeText } from '../gateway/core/replay/outcome.ts'
+import { Simulation } from '../gateway/core/replay/simulation.ts'
+import { isLong, type Ordered, StartOrder } from '../gateway/core/replay/start-order.ts'
+import { type ChangeGroup, ReplaySummarizer, type ReplaySummary } from '../gateway/core/replay/summary.ts'
+import { loadWithoutSecrets } from '../gateway/io/sources/files/source.ts'
+import { FlowTable } from '../gateway/state/flow-tables.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
+import { printable, safeJson } from '../kit/core/text/printable.ts'
+import { textTable } from '../kit/core/text/text-table.ts'
+import { type LogLine, linesOfFile, numbered } from '../kit/io/logs/log-lines.ts'
+import { nodePemChecks } from '../pki/io/pem-checks.ts'
+import { readServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 
-export interface ReplayOptions extends Omit<ServedClustersOptions, 'configDir'> {
+interface ReplayOptions extends Omit<ServedClustersOptions, 'configDir'> {
   /** Path of the access log; `-` = `input`. */
   readonly log: string
   /** Directory or file of UpstreamClusters. Default: the API server given by kubeconfig and context. */
@@ -65,7 +66,7 @@ function addTo(
 }
 
 /** @param path directory or file of UpstreamClusters. @throws {UserError} on any error in it: a broken object would not be in force */
-export async function simulationOfFiles(path: string): Promise<Simulation> {
+async function simulationOfFiles(path: string): Promise<Simulation> {
   // Secrets don't affect decisions: a pipeline that checks a change need not have them.
   const { clusters, problems } = await loadWithoutSecrets(path, nodePemChecks)
   const error = problems.find(({ severity }) => severity === 'error')
@@ -78,7 +79,7 @@ export async function simulationOfFiles(path: string): Promise<Simulation> {
 }
 
 /** Reads the API server that holds the objects. undefined = it can't be read; the error was printed. */
-export async function simulationOfServer(options: ServedClustersOptions): Promise<Simulation | undefined> {
+async function simulationOfServer(options: ServedClustersOptions): Promise<Simulation | undefined> {
   const served = await readServedClusters(options)
   if (served === undefined) return undefined
   for (const problem of served.problems) options.err(`${problem}\n`)
@@ -103,7 +104,7 @@ function tableOf({ schemas }: CompiledCluster): FlowTable {
   return table
 }
 
-export function replayReport(log: string, reading: LogReading, summary: ReplaySummary): string {
+function replayReport(log: string, reading: LogReading, summary: ReplaySummary): string {
   const { requests, from, to, changed, changes, shadowChanged, shadowChanges, limits } = summary
   const lines = [`${log}: ${requests} requests${requests === 0 ? '' : `, from ${from} to ${to}`}`]
   lines.push(...readingLines(reading, summary))
@@ -155,4 +156,66 @@ function groupText({ cluster, was, wouldBe, requests, users, resources, examples
 
 function share(part: number, all: number): string {
   return all === 0 || part === 0 ? '' : ` (${Math.max(0.1, Math.round((1000 * part) / all) / 10)} %)`
+}
+
+// Reads an access log as requests in order of arrival. A file is read twice: first for the requests that ran longer than the reordering
+// window, then for all.
+
+interface LogReading {
+  /** Damaged lines: their count, and the numbers and errors of the first ones. */
+  damaged: number
+  readonly damagedLines: { readonly line: number; readonly error: string }[]
+  /** Lines of the gateway's own log, which may go to the same file. */
+  otherLines: number
+}
+
+/** Damaged lines that are listed. */
+const MAX_NAMED = 20
+/** Long requests known in advance; further ones come late. */
+const MAX_LONG = 50_000
+const LATENCY = /"latencyMs":(\d+)/
+
+/** `-` = standard input, which can be read only once: long requests then come late. `reading` is filled along the way. */
+async function* readLog(path: string, input: AsyncIterable<string>, reading: LogReading): AsyncGenerator<Ordered> {
+  const isFile = path !== '-'
+  const order = new StartOrder(isFile ? await longEntries(path) : undefined)
+  for await (const line of isFile ? linesOfFile(path) : numbered(input)) {
+    const entry = entryOf(line, reading)
+    if (entry !== undefined) yield* order.add(entry)
+  }
+  yield* order.end()
+}
+
+function emptyReading(): LogReading {
+  return { damaged: 0, damagedLines: [], otherLines: 0 }
+}
+
+async function longEntries(path: string): Promise<LogEntry[] | undefined> {
+  const long: LogEntry[] = []
+  for await (const { text } of linesOfFile(path)) {
+    // A regular expression costs a tenth of parsing.
+    if (text === undefined || !isLong({ latencyMs: Number(LATENCY.exec(text)?.[1] ?? 0) })) continue
+    const entry = parseLogEntry(text)
+    if ('error' in entry || !isLong(entry)) continue
+    if (long.length >= MAX_LONG) return undefined
+    long.push(entry)
+  }
+  return long
+}
+
+function entryOf({ number, text }: LogLine, reading: LogReading): LogEntry | undefined {
+  if (text?.trim() === '') return undefined
+  const entry = text === undefined ? { error: 'too long' } : parseLogEntry(text)
+  if (!('error' in entry)) return entry
+  if (text !== undefined && isOwnLog(text)) reading.otherLines++
+  else {
+    reading.damaged++
+    if (reading.damagedLines.length < MAX_NAMED) reading.damagedLines.push({ line: number, error: entry.error })
+  }
+  return undefined
+}
+
+/** As written by src/kit/io/logs/log.ts: a level and a message, and no request. */
+function isOwnLog(text: string): boolean {
+  return text.startsWith('{') && text.endsWith('}') && text.includes('"level":') && !text.includes('"auditID":')
 }
