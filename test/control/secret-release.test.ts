@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { reviewAdmission } from '../../src/apiserver/webhooks/admission-review.ts'
+import { reviewAdmission } from '../../src/apiserver/webhooks/webhook.ts'
 import { upstreamClusterKind } from '../../src/gateway/api/upstream-cluster-kind.ts'
 import { resolveAtWrite } from '../../src/gateway/io/secrets/references-at-write.ts'
 import { SECRETS } from '../../src/kube/api/kinds/secret-kind.ts'

@@ -123,8 +123,8 @@ async function runsWithout(gone: readonly LeftOut[]): Promise<void> {
 /** They compare what all subjects have together with a file: the table of metrics, the manifest of the webhook, kinds and commands. */
 const OF_ALL_SUBJECTS = [
   'src/gateway/metrics/descriptors.test.ts',
-  'src/apiserver/cli/webhook.test.ts',
-  'src/apiserver/webhooks/admission-review.test.ts',
+  'src/apiserver/cli/control.test.ts',
+  'src/apiserver/webhooks/webhook.test.ts',
   'src/program/cli/program.test.ts',
 ]
 

@@ -2,14 +2,17 @@
 // the control plane's own PKI, other tokens from an OpenID provider. An invalid credential gets 401, and is never treated as anonymous.
 
 import type { Revocable } from '../../gateway/core/cluster/revocation.ts'
+import { tooManyFailuresMessage } from '../../gateway/core/policy/traffic-messages.ts'
 import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../../gateway/io/reviews/credential-hashes.ts'
 import type { HeaderList, Peer } from '../../kit/api/stream.ts'
+import { type StatusError, statusError } from '../../kube/api/status.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
 import type { TokenVerifier } from '../../pki/io/control-tokens.ts'
 import type { IdTokens } from '../../pki/io/id-tokens/id-tokens.ts'
 import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
+import type { FailureCounts } from '../../process/api/failure-counts.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
 /** A valid but revoked credential. */
@@ -120,4 +123,28 @@ function checkCertificate(
   const user = userFromCertificate(verified.subject, verified.sha256)
   if (user === undefined) return { caller: 'anonymous', hashes, untilMs: verified.notAfterMs, bundle }
   return { caller: 'error' in user ? 'invalid' : user, hashes, untilMs: verified.notAfterMs, bundle }
+}
+
+// Counts failed credentials by source address. A blocked address gets 429 instead of 401 for a wrong
+// credential; valid ones are verified in this process, which is cheap, and served as usual.
+
+/** Counts the credential and returns its refusal. */
+export function refuseCredential(
+  failures: FailureCounts | undefined,
+  { addressCharge, certificate, id }: Peer,
+  head: HeaderList,
+): StatusError {
+  if (failures !== undefined) {
+    const { source } = addressCharge
+    const bearer = readBearerToken(head)
+    // A certificate belongs to the connection, and so to all its requests.
+    const isToken = bearer.kind === 'token' && certificate === undefined
+    failures.failed(source, isToken ? bearer.token : `of connection ${id}`)
+    const retryAfterSeconds = failures.waitSeconds(source)
+    if (retryAfterSeconds > 0) {
+      const message = tooManyFailuresMessage(source, retryAfterSeconds, 'valid credentials are served')
+      return statusError('TooManyRequests', message, { retryAfterSeconds })
+    }
+  }
+  return statusError('Unauthorized', 'Unauthorized')
 }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StatusError } from '../../kube/api/status.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
-import { createAuthorizer, roleBindings } from './authorize.ts'
-import { effectiveUser } from './impersonate.ts'
+import { createAuthorizer, effectiveUser, roleBindings } from './authorize.ts'
 
 const authorize = createAuthorizer(roleBindings([], []))
 

@@ -1,9 +1,12 @@
 // `portcullis control`: credentials for the embedded API server, a backup of its store, and key rotation.
 
+import { stringify } from 'yaml'
 import { type CommandOutput, reportUserErrors } from '../../cli/command/output.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { parseDuration } from '../../kit/core/text/duration.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import {
   controlKubeconfig,
   issueControlCertificate,
@@ -13,6 +16,7 @@ import {
 import { issueControlToken } from '../../pki/io/control-tokens.ts'
 import type { KeyPair } from '../../pki/io/pki.ts'
 import { readTextFile } from '../../pki/io/pki-files.ts'
+import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
 import { backupStore } from '../io/store/backup.ts'
 import { keyId, readExistingKey } from '../io/store/key.ts'
 import { rotateStoreKey } from '../io/store/rotation.ts'
@@ -96,4 +100,85 @@ export function rotateKey({ dataDir, storeKeyFile, newKeyFile, out, err }: Rotat
       err(`note: free pages of the file may still hold bytes encrypted with the old key: ${leftover}\n`)
     return 0
   })
+}
+
+// `portcullis control webhook`: the configuration that makes the API server of --source kubernetes validate objects before it stores
+// them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
+
+interface ControlWebhookOptions extends CommandOutput {
+  /** The kinds that are checked. */
+  readonly kinds: readonly ResourceKind[]
+  /** --data-dir of the gateway. */
+  readonly dataDir: string
+  /** https://HOST:PORT of --control-listen. */
+  readonly url?: string
+  /** NAMESPACE/NAME, instead of `url`. */
+  readonly service?: string
+  /** Port of the Service. */
+  readonly port: number
+}
+
+/** Same as in webhooks/webhook.ts: siblings don't import each other. */
+const PATH = '/admission'
+
+/** Prints it; returns the exit code. */
+export function printControlWebhook(options: ControlWebhookOptions): number {
+  return reportUserErrors(options.err, () => {
+    const { pki, caCertificate } = controlPaths(options.dataDir)
+    const token = createWebhookTokens(readControlTokenKey(pki)).tokenOf(PATH)
+    const caBundle = Buffer.from(readTextFile(caCertificate)).toString('base64')
+    const clientConfig = { ...whereOf(options, `${PATH}/${token}`), caBundle }
+    options.out(
+      stringify(webhookConfiguration(clientConfig, options.kinds), { lineWidth: 0, aliasDuplicateObjects: false }),
+    )
+    return 0
+  })
+}
+
+/** @param clientConfig of admissionregistration.k8s.io/v1, for all webhooks of the configuration */
+export function webhookConfiguration(clientConfig: JsonObject, kinds: readonly ResourceKind[]): JsonObject {
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'portcullis' },
+    webhooks: kinds.map((kind) => ({ ...webhookOf(kind), clientConfig })),
+  }
+}
+
+function webhookOf({ group, version, plural, namespaced }: ResourceKind): JsonObject {
+  return {
+    name: `${plural}.${group}`,
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    // The gateway validates every object again when it reads it, so an unavailable gateway need not block writes.
+    failurePolicy: 'Ignore',
+    matchPolicy: 'Equivalent',
+    timeoutSeconds: 5,
+    rules: [
+      {
+        apiGroups: [group],
+        apiVersions: [version],
+        operations: ['CREATE', 'UPDATE'],
+        resources: [plural],
+        scope: namespaced ? 'Namespaced' : 'Cluster',
+      },
+    ],
+  }
+}
+
+function whereOf({ url, service, port }: ControlWebhookOptions, path: string): JsonObject {
+  if ((url === undefined) === (service === undefined)) {
+    throw new UserError('the address at which the API server reaches the gateway is missing', 'give --url or --service')
+  }
+  if (service === undefined) {
+    if (url === undefined || !/^https:\/\/[^/]+\/?$/.test(url)) {
+      throw new UserError(`--url ${url} is not an address`, 'write https://HOST:PORT of --control-listen')
+    }
+    return { url: `${url.replace(/\/$/, '')}${path}` }
+  }
+  const [namespace = '', name = '', more] = service.split('/')
+  if (namespace === '' || name === '' || more !== undefined) {
+    throw new UserError(`--service ${service} is not a Service`, 'write NAMESPACE/NAME')
+  }
+  return { service: { namespace, name, port, path } }
 }

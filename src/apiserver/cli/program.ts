@@ -51,7 +51,7 @@ export function addControl(
     .option('--port <port>', 'port of the Service', Number, 9443)
     .action(async (options) => {
       const kinds = await ownKinds()
-      return done((await import('./webhook.ts')).printControlWebhook({ ...options, kinds, out, err }))
+      return done((await import('./control.ts')).printControlWebhook({ ...options, kinds, out, err }))
     })
   control
     .command('backup')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { recordObject } from './recorded-object.ts'
+import { recordObject } from './recorded-body.ts'
 
 const SECRETS = { apiGroup: '', resource: 'secrets', subresource: '' }
 const PODS = { apiGroup: '', resource: 'pods', subresource: '' }

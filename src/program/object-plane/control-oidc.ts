@@ -1,7 +1,7 @@
 // The embedded API server's OpenID provider, from its settings: keys, tokens, and counts of both.
 
 import { readFileSync } from 'node:fs'
-import { exposeOidc, type OidcCounts } from '../../apiserver/io/oidc/oidc-metrics.ts'
+import { CONTROL_OIDC_FETCHES, CONTROL_OIDC_KEYS_TIME, CONTROL_OIDC_TOKENS } from '../../gateway/metrics/descriptors.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
@@ -88,4 +88,20 @@ export function checkOidcCaFile({ controlOidcCaFile: file }: ControlOidcConfig):
     throw new UserError(`cannot read --control-oidc-ca-file ${file}: ${errorMessage(error)}`, fix)
   }
   if (certificateTimes(pem).length === 0) throw new UserError(`--control-oidc-ca-file ${file} has no certificate`, fix)
+}
+
+interface OidcCounts {
+  /** Tokens by result: `accepted`, or the reason for refusal. */
+  readonly tokens: ReadonlyMap<string, number>
+  readonly fetched: number
+  readonly notFetched: number
+  /** When its keys were last read, milliseconds since the epoch; 0 = never. */
+  readonly fetchedAtMs: number
+}
+
+function exposeOidc(into: Exposition, { tokens, fetched, notFetched, fetchedAtMs }: OidcCounts): void {
+  for (const [result, count] of tokens) into.addMetric(CONTROL_OIDC_TOKENS, count, result)
+  into.addMetric(CONTROL_OIDC_FETCHES, fetched, 'success')
+  into.addMetric(CONTROL_OIDC_FETCHES, notFetched, 'error')
+  into.addMetric(CONTROL_OIDC_KEYS_TIME, fetchedAtMs / 1000)
 }

@@ -2,8 +2,8 @@
 
 import { decodeSmallBody } from '../../../src/apiserver/http/read-body.ts'
 import { accessAsked } from '../../../src/apiserver/self-reviews.ts'
-import { reviewAdmission } from '../../../src/apiserver/webhooks/admission-review.ts'
-import { recordObject } from '../../../src/audit/core/recorded-object.ts'
+import { reviewAdmission } from '../../../src/apiserver/webhooks/webhook.ts'
+import { recordObject } from '../../../src/audit/core/recorded-body.ts'
 import { readReplicas } from '../../../src/gateway/core/policy/read-replicas.ts'
 import { dependsOnMoment, mayChange } from '../../../src/gateway/core/policy/write-body.ts'
 import { nodePemChecks } from '../../../src/pki/io/pem-checks.ts'

@@ -1,6 +1,6 @@
 // Label and field selectors in a query: of every request, and of the embedded API server.
 
-import { parseFieldSelector } from '../../../src/apiserver/list/field-selector.ts'
+import { parseFieldSelector } from '../../../src/apiserver/list/options.ts'
 import { UPSTREAM_CLUSTERS } from '../../../src/gateway/api/upstream-cluster-kind.ts'
 import { MAX_SELECTOR_LENGTH } from '../../../src/gateway/core/request/list-options.ts'
 import { parseRequestInfo } from '../../../src/gateway/core/request/request-info.ts'
