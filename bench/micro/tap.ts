@@ -3,7 +3,7 @@
 
 import process from 'node:process'
 import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
-import { ThreadTaps } from '../../src/insight/app/tap/thread-taps.ts'
+import { ThreadTaps } from '../../src/insight/app/observers.ts'
 import { EVERYTHING, type TapFilter } from '../../src/insight/core/tap/tap-filter.ts'
 
 const ROUNDS = 500_000

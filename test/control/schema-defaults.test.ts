@@ -12,7 +12,7 @@ import { UPSTREAM_CLUSTERS } from '../../src/gateway/api/upstream-cluster-kind.t
 import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
 import { defaultsTo, impliedDefault, type JsonSchema, type Schema } from '../../src/kit/api/json/json-schema.ts'
 import type { ResourceKind } from '../../src/kube/api/resource-kind.ts'
-import { crdOf } from '../../src/program/api/crd.ts'
+import { crdOf } from '../../src/program/api/scheme.ts'
 import { documentationErrors, type Explanations, explanationsOf } from '../harness/docs/documented-fields.ts'
 
 type Value = string | number | boolean

@@ -141,7 +141,6 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'program/threads/thread/failures': 44,
     },
     otherwise: {
-      'program/wiring/create-failures': 'chooses between this process and Redis',
       'gateway/core/upstream/offenders': 'which penalty it is, around Penalties',
       'gateway/io/upstream/offences': 'which end of a connection is an offence',
       'gateway/request/blocked-address': 'what is still answered to an address that state/blocked-sources has blocked',

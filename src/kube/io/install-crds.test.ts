@@ -3,12 +3,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { waitFor } from '../../../test/harness/wait.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { SILENT } from '../../kit/api/ports.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
-import { crdOf } from '../../program/api/crd.ts'
+import { crdOf } from '../../program/api/scheme.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import { installCrds } from './install-crds.ts'
+import { CrdInstallation, installCrds } from './install-crds.ts'
 
 const ESTABLISHED = { conditions: [{ type: 'Established', status: 'True' }] }
 const OURS = '1.10.0'
@@ -90,5 +92,25 @@ test('a CRD of the same or an unknown version is replaced only when a field is m
     assert.equal((await install(crdBy(version))).written, undefined)
     assert.equal((await install(crdBy(version, added))).written, undefined)
     assert.notEqual((await install(crdBy(version, removed))).written, undefined)
+  }
+})
+
+test('an API server that is away does not fail a start that may go on, and the log says why the CRDs wait', async () => {
+  const lines: string[] = []
+  const log = {
+    ...SILENT,
+    warn: (message: string, fields?: object) => void lines.push(message + JSON.stringify(fields)),
+  }
+  const client = { get: () => Promise.reject(new Error('connect ECONNREFUSED')) } as unknown as ObjectClient
+  const options = { client, crds: [crdOf(UPSTREAM_CLUSTERS, '1.0.0')], log }
+  await assert.rejects(new CrdInstallation(options).done(), /ECONNREFUSED/)
+  assert.deepEqual(lines, [])
+  const installation = new CrdInstallation(options)
+  try {
+    await installation.done(60_000)
+    await waitFor('a line', () => lines.length > 0)
+    assert.match(lines.join('\n'), /^CustomResourceDefinitions cannot be brought up to date yet.*ECONNREFUSED"\}$/)
+  } finally {
+    installation.stop()
   }
 })

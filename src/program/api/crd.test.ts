@@ -4,8 +4,7 @@ import process from 'node:process'
 import { test } from 'node:test'
 import { stringify } from 'yaml'
 import { DURATION_PATTERN, type JsonSchema } from '../../kit/api/json/json-schema.ts'
-import { crdOf } from './crd.ts'
-import { CUSTOM_KINDS } from './scheme.ts'
+import { CUSTOM_KINDS, crdOf } from './scheme.ts'
 
 const FOLDER = new URL('../../../deploy/crds/', import.meta.url)
 /** A release changes it, and regenerates the files. */

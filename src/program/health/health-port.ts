@@ -1,9 +1,9 @@
 // The health listener (--health-listen) with its certificate and the /metrics token, which are reread when their files change, and access to
 // /metrics.
 
-import type { PostReview } from '../../admin/app/access/review-access.ts'
-import { type MetricsAccess, startHealthServer } from '../../admin/io/server/health-server.ts'
+import { accessReviews, type PostReview, refusal } from '../../admin/app/access/review-access.ts'
 import type { AdminState, MetricsText } from '../../admin/io/server/routes.ts'
+import { type MetricsAccess, startHealthServer } from '../../admin/io/server/server.ts'
 import type { PlainServer } from '../../gateway/io/listener/http-plain.ts'
 import { tlsPolicy } from '../../gateway/io/listener/tls-policy.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -11,10 +11,10 @@ import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../kit/core/listen-address.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import { cannotListen } from '../../kit/io/world/free-port.ts'
+import { bearerOf, isSameToken } from '../../process/certificates/bearer-token.ts'
 import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
 import { PortFiles } from '../../process/certificates/port-files.ts'
 import type { Config } from '../../process/config/config.ts'
-import { NO_ACCESS, OPEN_ACCESS, reviewAccess, tokenAccess } from './metrics-access.ts'
 
 const FLAG = '--health-listen'
 
@@ -98,5 +98,39 @@ export class HealthPort {
     if (config.metricsTokenFile !== '') return tokenAccess(() => this.#files.token)
     if (isLoopback(this.#listen.host)) return OPEN_ACCESS
     return post === undefined ? NO_ACCESS : reviewAccess(post, () => systemClock.monotonic(), log)
+  }
+}
+
+// Access to /metrics on the health listener: clients on this machine, holders of the token from a file, or users allowed to `get /metrics` by the API
+// server that holds the objects.
+
+const NEEDED = { path: '/metrics', verb: 'get' } as const
+
+const OPEN_ACCESS: MetricsAccess = () => Promise.resolve(undefined)
+
+/** Refuses everything until access is configured. */
+const NO_ACCESS: MetricsAccess = () => {
+  const message =
+    '/metrics is not shown to other machines: start with --metrics-token-file, or read it from --admin-listen'
+  return Promise.resolve(refusal(403, message))
+}
+
+/** @param expected the token in force, read each time */
+function tokenAccess(expected: () => string): MetricsAccess {
+  return (authorization) => {
+    const given = bearerOf(authorization)
+    const same = given !== undefined && isSameToken(given, expected())
+    return Promise.resolve(same ? undefined : refusal(401, 'needs the bearer token of --metrics-token-file'))
+  }
+}
+
+/** Results are cached; reviews are rate-limited, and addresses take turns. */
+export function reviewAccess(post: PostReview, monotonic: () => number, log: Logger): MetricsAccess {
+  const reviews = accessReviews(post, monotonic, log, NEEDED.path)
+  return async (authorization, remoteAddress) => {
+    const token = bearerOf(authorization)
+    if (token === undefined) return refusal(401, 'needs a bearer token that the cluster of the objects accepts')
+    const user = await reviews.who(token, remoteAddress)
+    return 'code' in user ? user : reviews.may(user, NEEDED, remoteAddress)
   }
 }

@@ -36,7 +36,7 @@ import { PROGRAM_FILES } from '../../kit/io/program/build.ts'
 import { systemClock } from '../../kit/io/world/clock.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { KubeCallEvents } from '../../kube/io/client-events.ts'
-import { ServingReload } from '../../process/certificates/serving-reload.ts'
+import { ServingReload } from '../../process/certificates/serving-pair.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { ThreadHeap } from '../../process/core/memory/ceiling.ts'
 import { type OwnPortFailures, ownPortFailures } from '../../process/failures/own-ports.ts'
@@ -49,8 +49,7 @@ import { startInlineThread } from '../threads/pool/inline-thread.ts'
 import { ThreadPool } from '../threads/pool/pool.ts'
 import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
-import { createFailures } from './create-failures.ts'
-import { shareLimits } from './limit-sharing.ts'
+import { createFailures, shareLimits } from './limit-sharing.ts'
 
 // Outputs of the main thread: log lines, and events of enabled logs.
 interface Outputs extends AuditOutputs {

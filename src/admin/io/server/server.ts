@@ -9,8 +9,16 @@ import {
 } from '../../../gateway/io/listener/http-plain.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
-import { parseListenAddress } from '../../../kit/core/listen-address.ts'
-import { type AdminAccess, type AdminRoute, answerRoute, OPEN_ADMIN } from './route.ts'
+import { type ListenAddress, parseListenAddress } from '../../../kit/core/listen-address.ts'
+import {
+  type AdminAccess,
+  type AdminRefusal,
+  type AdminRoute,
+  adminRefusalResponse,
+  answerRoute,
+  NO_USER,
+  OPEN_ADMIN,
+} from './route.ts'
 import { type AdminState, configRoute, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
 interface AdminServerOptions {
@@ -73,4 +81,29 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
+}
+
+// The health listener, for probes, load balancers and Prometheus: /livez, /readyz and /metrics, and nothing else of the admin listener. It may be
+// reachable from other machines, where /metrics requires a credential.
+
+/** Decides who may read /metrics; undefined = allowed. Never rejects. */
+export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AdminRefusal | undefined>
+
+interface HealthServerOptions {
+  readonly listen: ListenAddress
+  /** Default: none. */
+  readonly tls?: PlainTls
+  readonly state: Pick<AdminState, 'live' | 'ready'>
+  readonly metrics: MetricsText
+  readonly access: MetricsAccess
+}
+
+/** Rejects with the system's error (EADDRINUSE ...) if it cannot listen. */
+export function startHealthServer({ listen, tls, state, metrics, access }: HealthServerOptions): Promise<PlainServer> {
+  const routes = [...healthRoutes(state).filter(({ path }) => path !== '/healthz'), metricsRoute(metrics)]
+  const admit: AdminAccess = async ({ authorization, remoteAddress }) => {
+    const refusal = await access(authorization, remoteAddress)
+    return refusal === undefined ? { user: NO_USER } : { refused: adminRefusalResponse(refusal) }
+  }
+  return startPlainServer(listen, (request) => answerRoute(request, routes, admit), tls)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ConnectionPlaces } from '../../gateway/state/connection-places.ts'
-import { HandedThreads } from './handed-threads.ts'
+import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
+import { HandedThreads } from './inherited-ports.ts'
 
 function setUp(threads: number) {
   const places = new ConnectionPlaces(ConnectionPlaces.allocate(threads))

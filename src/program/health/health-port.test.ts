@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { PostReview } from '../../admin/app/access/review-access.ts'
 import type { AdminRefusal } from '../../admin/io/server/route.ts'
 import type { Logger } from '../../kit/api/ports.ts'
-import { reviewAccess } from './metrics-access.ts'
+import { reviewAccess } from './health-port.ts'
 
 const logged: string[] = []
 const keep = (message: string): void => void logged.push(message)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { createRecord, type RequestRecord } from '../../../gateway/api/request-record.ts'
-import type { TapEvent } from '../../core/tap/tap-event.ts'
-import { EVERYTHING } from '../../core/tap/tap-filter.ts'
-import type { TapThreadEvent } from '../../core/tap/tap-messages.ts'
-import { ThreadTaps } from './thread-taps.ts'
+import { createRecord, type RequestRecord } from '../../gateway/api/request-record.ts'
+import type { TapEvent } from '../core/tap/tap-event.ts'
+import { EVERYTHING } from '../core/tap/tap-filter.ts'
+import type { TapThreadEvent } from '../core/tap/tap-messages.ts'
+import { ThreadTaps } from './observers.ts'
 
 const WATCH: RequestRecord = { ...createRecord(), cluster: 'prod', verb: 'watch', longRunning: true, code: 200 }
 const LIST: RequestRecord = { ...createRecord(), cluster: 'prod', verb: 'list', code: 200 }
