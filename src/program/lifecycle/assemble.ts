@@ -20,9 +20,8 @@ import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startStatuses } from '../statuses/statuses.ts'
 import { startLogouts } from '../wiring/logouts.ts'
 import type { GatewayParts } from './build-parts.ts'
-import { describeState } from './describe.ts'
 import { Lifecycle } from './lifecycle.ts'
-import { createListeners, ProxyPorts } from './listeners.ts'
+import { createListeners, describeState, ProxyPorts } from './listeners.ts'
 import type { RunningGateway } from './running-gateway.ts'
 
 /** How long a start waits for PodProtectors and guards; less if it has already waited for an unavailable source. */

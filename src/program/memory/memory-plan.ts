@@ -1,8 +1,9 @@
 // Plans this process's maximum memory before it starts: how much there is, which defaults are lowered to fit, and V8's limits per thread.
 
+import { readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
+import { dirname, join } from 'node:path'
 import type { Logger } from '../../kit/api/ports.ts'
-import { memoryLimit, openFilesLimit } from '../../kit/io/world/process-limits.ts'
 import { CLIENT_LIMITS } from '../../process/config/client-limits.ts'
 import type { Config } from '../../process/config/config.ts'
 import {
@@ -155,4 +156,63 @@ function flagOf(lever: MemoryLever): string {
 
 function mebibytes(bytes: number): string {
   return `${Math.ceil(bytes / (1024 * 1024))}Mi`
+}
+
+// The limits of this process: its memory, by its control group, version 1 or 2, or one of that group's ancestors, and its open files.
+
+/** Reads a file; undefined = it does not exist. */
+type ReadText = (path: string) => string | undefined
+
+/** Larger values mean "none": version 1 expresses that by the largest number of pages. */
+const NO_LIMIT = 2 ** 60
+
+/** Bytes; 0 = no limit, or unknown. @param read default: the file system */
+export function memoryLimit(read: ReadText = readText): number {
+  const groups = read('/proc/self/cgroup') ?? ''
+  const limits: number[] = []
+  for (const line of groups.split('\n')) {
+    const [, id = '', controllers = '', path = ''] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? []
+    if (id === '0' && controllers === '') limits.push(...alongPath('/sys/fs/cgroup', path, 'memory.max', read))
+    if (controllers.split(',').includes('memory')) {
+      limits.push(...alongPath('/sys/fs/cgroup/memory', path, 'memory.limit_in_bytes', read))
+    }
+  }
+  return limits.length === 0 ? 0 : Math.min(...limits)
+}
+
+/** In a container the path may be the host's, whose groups are not visible: then the root is the container's own. */
+function alongPath(root: string, path: string, file: string, read: ReadText): number[] {
+  const limits: number[] = []
+  for (let at = path; ; at = dirname(at)) {
+    const limit = parseLimit(read(join(root, at, file)))
+    if (limit > 0) limits.push(limit)
+    if (at === '/' || at === '.' || at === '') return limits
+  }
+}
+
+function parseLimit(text: string | undefined): number {
+  const trimmed = text?.trim() ?? ''
+  if (!/^\d+$/.test(trimmed)) return 0
+  const bytes = Number(trimmed)
+  return bytes >= NO_LIMIT ? 0 : bytes
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * How many files this process may have open; sockets count, too. The hard limit, to which Node raises the soft one at startup; 0 = unknown, or
+ * unlimited.
+ */
+function openFilesLimit(read: () => string = () => readFileSync('/proc/self/limits', 'utf8')): number {
+  try {
+    return Number(/^Max open files\s+\S+\s+(\d+)/m.exec(read())?.[1] ?? 0)
+  } catch {
+    return 0
+  }
 }

@@ -3,7 +3,6 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { errorMessage } from '../validation/error-message.ts'
-import { childrenOf } from './children.ts'
 import { ENVIRONMENTS, type ExpressionSubject, isFunction, isLibrary, isMethod } from './declarations.ts'
 import { callFunction } from './functions.ts'
 import { newPatternCost, PATTERN_FUNCTIONS, Pattern, type Patterns } from './patterns.ts'
@@ -175,5 +174,31 @@ class Constants {
   #compile(text: unknown): void {
     if (typeof text !== 'string' || this.patterns.has(text)) return
     this.patterns.set(text, new Pattern(text, this.#patternCost))
+  }
+}
+
+function childrenOf(node: ASTNode): readonly ASTNode[] {
+  switch (node.op) {
+    case 'value':
+    case 'id':
+      return []
+    case '.':
+    case '.?':
+      return [node.args[0]]
+    case 'call':
+      return node.args[1]
+    case 'rcall':
+      return [node.args[1], ...node.args[2]]
+    case 'list':
+      return node.args
+    case 'map':
+      return node.args.flat()
+    case '?:':
+      return node.args
+    case '!_':
+    case '-_':
+      return [node.args]
+    default:
+      return node.args
   }
 }

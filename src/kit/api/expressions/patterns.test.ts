@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { RE2JS } from 're2js'
-import { patternCost } from './pattern-cost.ts'
-import { callPattern, Pattern } from './patterns.ts'
+import { callPattern, Pattern, patternCost } from './patterns.ts'
 import { Cost, ExpressionFault } from './values.ts'
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER

@@ -34,18 +34,11 @@ import { createLine } from '../../io/threads.ts'
 import type { ArgumentOf, CallHandlers } from '../calls.ts'
 import type { FromThread, ThreadData, ThreadLines } from '../messages.ts'
 import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
+import { askThread, askThreads, type MainCall, type ThreadAnswer } from './ask-threads.ts'
 import { InheritedPorts } from './inherited-ports.ts'
 import { ThreadProgress } from './progress.ts'
 import { StandingMessages, ThreadSubscriptions } from './subscriptions.ts'
-import {
-  askThread,
-  askThreads,
-  type MainCall,
-  type StartThread,
-  type ThreadAnswer,
-  WorkerSlot,
-  type WorkerSlotOwner,
-} from './worker-slot.ts'
+import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
 interface PoolDeps {
   readonly threads: number

@@ -10,8 +10,9 @@ import type { FromThread, ToThread } from '../messages.ts'
 import type { FromStreams } from '../streams.ts'
 import { ThreadStreams } from '../thread/streams.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
+import { askThreads, type ThreadAnswer } from './ask-threads.ts'
 import { StandingMessages, ThreadSubscriptions } from './subscriptions.ts'
-import { askThreads, type ThreadAnswer, WorkerSlot } from './worker-slot.ts'
+import { WorkerSlot } from './worker-slot.ts'
 
 interface FakeThread {
   readonly slot: WorkerSlot

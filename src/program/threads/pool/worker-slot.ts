@@ -2,9 +2,8 @@
 // the same slot, and so in the same columns of shared memory.
 
 import { createRestartHistory, type RestartHistory } from '../../../gateway/core/endpoints/restart-delay.ts'
-import type { Logger } from '../../../kit/api/ports.ts'
 import { CallError } from '../../../kit/core/topics/call-error.ts'
-import type { AnsweredQuestion, AskOptions, OfThread } from '../../../kit/core/topics/questions.ts'
+import type { AnsweredQuestion } from '../../../kit/core/topics/questions.ts'
 import type { Movable, Thread, ThreadEvents } from '../../io/threads.ts'
 import { type AnswerOf, type ArgumentOf, type CallHandlers, type CallOptions, Calls } from '../calls.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
@@ -166,44 +165,5 @@ export class WorkerSlot {
       default:
     }
     this.#owner.onMessage(this, message)
-  }
-}
-
-// Calls from the main thread to all gateway threads, omitting those that are gone, fail or take too long.
-
-export type MainCall = keyof MainCalls
-
-export type ThreadAnswer<K extends MainCall> = OfThread<AnswerOf<MainCalls, K>>
-
-const ANSWER_MS = 1_000
-
-/** The answers, in thread order. Never rejects. */
-export async function askThreads<K extends MainCall>(
-  slots: readonly WorkerSlot[],
-  log: Logger,
-  name: K,
-  argument: ArgumentOf<MainCalls, K>,
-  options: AskOptions = {},
-): Promise<readonly ThreadAnswer<K>[]> {
-  const answers = await Promise.all(slots.map((slot) => askThread(slot, log, name, argument, options)))
-  return answers.filter((answer) => answer !== undefined)
-}
-
-/** undefined = omitted. Never rejects. */
-export async function askThread<K extends MainCall>(
-  slot: WorkerSlot,
-  log: Logger,
-  name: K,
-  argument: ArgumentOf<MainCalls, K>,
-  { timeoutMs = ANSWER_MS, signal }: AskOptions = {},
-): Promise<ThreadAnswer<K> | undefined> {
-  try {
-    return { thread: slot.index, answer: await slot.call(name, argument, { timeoutMs, signal }) }
-  } catch (error) {
-    if (!(error instanceof CallError)) throw error
-    if (error.failure === 'failed') {
-      log.warn('a gateway thread cannot answer', { thread: slot.index, kind: name, reason: error.message })
-    }
-    return undefined
   }
 }
