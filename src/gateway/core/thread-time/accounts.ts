@@ -151,6 +151,14 @@ export class Accounts {
     if (this.#open.size === 0) this.#weight = 0
   }
 
+  /** Forgets all use. Not while work is queued. */
+  clear(nowMs: number): void {
+    for (const account of this.#open.values()) account.open = false
+    this.#open.clear()
+    this.#weight = 0
+    for (const sum of [this.#all, this.#unknown]) sum.add(-sum.used(nowMs), nowMs)
+  }
+
   #closeUnused(account: Account, nowMs: number): void {
     if (!account.open || account.line.length > 0 || account.used(nowMs) >= LEAST_MS) return
     if (account.counted) this.#weight -= account.weight

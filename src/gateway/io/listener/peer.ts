@@ -15,8 +15,15 @@ interface PeerConnection {
   authenticated(charge: Charge): void
 }
 
+/** What a handshake has found: a TLSSocket. */
+interface HandshakeFound {
+  readonly alpnProtocol: string | false | null
+  readonly authorized: boolean
+  readonly authorizationError?: unknown
+}
+
 export function describePeer(
-  socket: TLSSocket,
+  socket: HandshakeFound,
   ends: ConnectionEnds,
   serverName: string,
   tlsCluster: string,

@@ -135,6 +135,12 @@ class ThreadScheduler implements Tickable {
     removeTickable(this)
   }
 
+  /** Before the thread serves clients: what was done by then was done for none. */
+  forgetSources(): void {
+    this.#accounts.clear(performance.now())
+    this.takeWaited()
+  }
+
   get #sliceMs(): number {
     return this.hasOthers ? SLICE_MS : LONG_SLICE_MS
   }

@@ -1,6 +1,6 @@
 // Opens sockets to an endpoint, with our credentials, trusted CAs and protocols, and only to addresses that the operator allows.
 
-import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net'
+import { isIP, connect as netConnect, type Socket } from 'node:net'
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { GuardedServer } from '../../../kit/io/dial/dial-guard.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
@@ -38,7 +38,7 @@ export class UpstreamConnector {
   tls(protocols: string[]): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
       // Throws if the address is not allowed or OpenSSL cannot read a certificate; the promise then rejects.
-      const socket = tlsConnect({ ...this.#options(), ...this.#target(), ALPNProtocols: protocols })
+      const socket = tlsConnect({ ...this.#options(), ...this.#server.target(), ALPNProtocols: protocols })
       const deadline = setTimeout(() => socket.destroy(new Error('connect timed out')), CONNECT_TIMEOUT_MS)
       // On both sides of the gateway: Nagle combined with delayed ACK costs 40 ms.
       socket.setNoDelay(true)
@@ -56,13 +56,6 @@ export class UpstreamConnector {
     })
   }
 
-  /** @throws {LocalServerError} */
-  #target(): { readonly host: string; readonly port: number; readonly lookup: LookupFunction } {
-    this.#server.check()
-    const { host, port, lookup } = this.#server
-    return { host, port, lookup }
-  }
-
   #options(): ConnectionOptions {
     if (this.#tls === undefined) {
       const { ca: _ca, cert: _cert, key: _key, ...rest } = upstreamTls(this.#endpoint, this.#client)
@@ -77,7 +70,7 @@ export class UpstreamConnector {
   http1(): Promise<TLSSocket | Socket> {
     if (this.#endpoint.scheme === 'https') return this.tls(['http/1.1'])
     return new Promise((resolve, reject) => {
-      const socket = netConnect({ ...this.#target(), noDelay: true, timeout: CONNECT_TIMEOUT_MS })
+      const socket = netConnect({ ...this.#server.target(), noDelay: true, timeout: CONNECT_TIMEOUT_MS })
       socket.once('timeout', () => socket.destroy(new Error('connect timed out')))
       socket.once('error', reject)
       socket.once('connect', () => {

@@ -4,6 +4,7 @@
 import { lookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import type { Duplex } from 'node:stream'
 import type { buildConnector } from 'undici'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { type AllowedServers, DialRules } from '../../core/dial/dial-rules.ts'
@@ -35,6 +36,15 @@ export class DialGuard {
   }
 }
 
+/** Where a connection is opened. */
+export interface ServerTarget {
+  readonly host: string
+  readonly port: number
+  readonly lookup: LookupFunction
+  /** A connection that is open already, for TLS above it. Default: one to the host is opened. */
+  readonly socket?: Duplex
+}
+
 /** One server, whose connections are checked. */
 export class GuardedServer {
   readonly #rules: DialRules
@@ -60,6 +70,13 @@ export class GuardedServer {
     if (isIP(this.host) === 0) return
     this.#refusal = this.#rules.refusal(this.host, this.port)
     if (this.#refusal !== '') throw new LocalServerError(this.#refusal)
+  }
+
+  /** For each connection. @throws {LocalServerError} */
+  target(): ServerTarget {
+    this.check()
+    const { host, port, lookup } = this
+    return { host, port, lookup }
   }
 
   /** For net.connect and tls.connect, which do not look up addresses. Omits refused addresses of a name. */

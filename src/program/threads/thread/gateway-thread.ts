@@ -56,6 +56,7 @@ import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
 import { ThreadStreams } from './streams.ts'
+import type { WarmUp, WarmUpDeps } from './warm-up.ts'
 
 /** How often the thread reports by itself; less often if that takes long, because of thousands of clusters. */
 const REPORT_MS = 5_000
@@ -95,8 +96,16 @@ export class GatewayThread {
   #listeners: Listener[] = []
   #leaving = false
   #endStalls: () => void = () => undefined
+  /** Ends before the ports open. */
+  readonly #warmUp: WarmUp | undefined
 
-  constructor(data: ThreadData, post: (message: FromThread) => void, subjects: ThreadSubjects) {
+  /** @param startWarmUp default: the first client has to wait until V8 has compiled what it needs */
+  constructor(
+    data: ThreadData,
+    post: (message: FromThread) => void,
+    subjects: ThreadSubjects,
+    startWarmUp?: (deps: WarmUpDeps) => WarmUp,
+  ) {
     tuneForRequests()
     const { config, place } = data
     this.#data = data
@@ -153,6 +162,8 @@ export class GatewayThread {
     this.#metrics.beforeSnapshot(() => this.#updateGauges())
     this.#reportLater(REPORT_MS)
     post({ type: 'online' })
+    const { log } = this.#gateway
+    this.#warmUp = startWarmUp?.({ data, filters: this.#filters, observers: subjects.observers, log })
   }
 
   /** Processed in the order sent. */
@@ -231,6 +242,7 @@ export class GatewayThread {
 
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
     const shared = listenerOptions(this.#data.config, this.#gateway, this.#filters, this.#contexts, this.#metrics)
+    await this.#warmUp?.end()
     const { threads } = this.#data.place
     const admission = createAdmission(this.#data.config, threads, this.#gateway, this.#failures, this.#metrics)
     const options = { ...shared, served: this.#held, ...admission }
