@@ -3,11 +3,21 @@
 
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage } from 'node:http'
-import { Duplex } from 'node:stream'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Http1Head, Http1Reader, type Http1Sink } from '../../src/gateway/io/listener/http1/reader.ts'
 import type { HeaderList } from '../../src/kit/api/stream.ts'
+import {
+  BODIES,
+  cuts,
+  ENDS,
+  FakeSocket,
+  FIELDS,
+  lower,
+  mutate,
+  mutation,
+  pauses,
+} from '../harness/frames/http1-mutations.ts'
 
 const LIMIT = 4096
 
@@ -74,18 +84,6 @@ function read(bytes: Buffer, sizes: readonly number[], pauses: number): Recorder
   return recorder
 }
 
-class FakeSocket extends Duplex {
-  override _read(): void {
-    // The test emits what comes.
-  }
-  override _write(_chunk: unknown, _encoding: unknown, done: () => void): void {
-    done()
-  }
-  setTimeout(): this {
-    return this
-  }
-}
-
 const oracle = createServer({ insecureHTTPParser: false, maxHeaderSize: 4 * LIMIT, shouldUpgradeCallback: () => false })
 const seen = new WeakMap<object, Message[]>()
 const onRequest = (message: IncomingMessage): void => {
@@ -105,10 +103,6 @@ oracle.on('request', onRequest)
 oracle.on('checkContinue', onRequest)
 oracle.on('checkExpectation', onRequest)
 oracle.on('clientError', () => undefined)
-
-function lower(raw: readonly string[]): HeaderList {
-  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
-}
 
 /** What node:http sees in it. It passes bodies on in later turns, and never answers. */
 async function askOracle(bytes: Buffer): Promise<Message[]> {
@@ -173,56 +167,6 @@ const TARGETS = [
   'https://',
   'h1://a/',
 ]
-const FIELDS = [
-  'Host: a',
-  'host:a',
-  'HOST:  a\t',
-  'Content-Length: 3',
-  'content-length: 0',
-  'Content-Length: 03',
-  'Content-Length: 3, 3',
-  'Content-Length: +3',
-  'Transfer-Encoding: chunked',
-  'transfer-encoding: Chunked',
-  'Transfer-Encoding: gzip, chunked',
-  'Transfer-Encoding: ',
-  'X: y',
-  'x-empty:',
-  'Connection: close',
-  'Connection: keep-alive',
-  'Connection: Upgrade',
-  'Upgrade: websocket',
-  'Expect: 100-continue',
-  'A: \xff b\t c',
-  'A : b',
-  ' a: b',
-  'A',
-  ': b',
-  'A\x00: b',
-  'A: b\x01',
-  'A: b\rc',
-  'Trailer: x',
-  'Proxy-Connection: close',
-  'Keep-Alive: timeout=1',
-  'x_y.z~: 1',
-]
-const BODIES = [
-  '',
-  'abc',
-  '3\r\nabc\r\n0\r\n\r\n',
-  '0\r\n\r\n',
-  '1;a=b\r\nx\r\n0\r\nT: u\r\n\r\n',
-  'a\r\n0123456789\r\n00\r\n\r\n',
-  '1 \r\nx\r\n',
-  '1\nx\n0\n\n',
-  '3\r\nabcd\r\n0\r\n\r\n',
-  '0\r\nContent-Length: 3\r\n\r\n',
-  '1;\r\nx\r\n0\r\n\r\n',
-  '1;a="b"\r\nx\r\n0\r\n\r\n',
-  '1;a;b=c\r\nx\r\n0\r\n\r\n',
-  'FFFFFFFFFFFFFFFFF\r\n',
-]
-const ENDS = ['\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\n', '\r', '\r\r\n', '']
 const VERSIONS = [
   'HTTP/1.1',
   'HTTP/1.1',
@@ -283,39 +227,6 @@ const sound = fc
     const lines = ['Host: h', ...fields, framing, ...(isLast ? ['Connection: close'] : [])].join('\r\n')
     return `${method} ${target} HTTP/1.1\r\n${lines}\r\n\r\n${isChunked ? `${chunks}0\r\n${trailers.join('')}\r\n` : all}`
   })
-
-const PIECES = [
-  '\r\n',
-  '\n',
-  '\r',
-  ' ',
-  '\t',
-  ':',
-  ',',
-  ';',
-  '0',
-  '\0',
-  '\x7f',
-  '\xff',
-  'chunked',
-  'Content-Length: 1\r\n',
-  'Transfer-Encoding: chunked\r\n',
-  'HTTP/1.1',
-  '',
-]
-const mutation = fc.record({ at: fc.nat(), removed: fc.nat({ max: 3 }), added: fc.constantFrom(...PIECES) })
-
-function mutate(text: string, changes: readonly { at: number; removed: number; added: string }[]): string {
-  let mutated = text
-  for (const { at, removed, added } of changes) {
-    const place = at % (mutated.length + 1)
-    mutated = mutated.slice(0, place) + added + mutated.slice(place + removed)
-  }
-  return mutated
-}
-
-const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 })
-const pauses = fc.integer({ min: 1, max: 9 })
 
 describe('the same requests as llhttp sees', () => {
   test('sound ones are all read, whole, however they are cut', async () => {

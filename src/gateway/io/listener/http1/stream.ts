@@ -16,8 +16,8 @@ import {
   type StreamEvents,
 } from '../../../../kit/api/stream.ts'
 import { headerListBytes } from '../../../core/request/header-list.ts'
+import { contentLengthOf } from '../../http1/lines.ts'
 import { writeAnswerHead, writeLastChunk } from './answer-head.ts'
-import { contentLengthOf } from './lines.ts'
 import type { Http1Head } from './reader.ts'
 
 /** The connection, for its streams. */

@@ -1,23 +1,18 @@
-// The lines of a head over HTTP/1.1 (RFC 9112 sections 3 and 5), each of which has come whole: what they may contain, and nothing else. A line that
-// another server could read differently is refused, not repaired.
+// The lines of messages over HTTP/1.1 (RFC 9112 sections 5 and 7), each of which has come whole: what they may contain, and nothing else. A line that
+// another server, or client, could read differently is refused, not repaired.
 
-import { METHODS } from 'node:http'
-import { latin1Text } from '../../../../http2/hpack/latin1.ts'
+import { latin1Text } from '../../../http2/hpack/latin1.ts'
 
 export const CR = 0x0d
 export const LF = 0x0a
-const SPACE = 0x20
+export const SPACE = 0x20
 const TAB = 0x09
 const COMMA = 0x2c
 const COLON = 0x3a
-const SLASH = 0x2f
-const STAR = 0x2a
-const QUESTION = 0x3f
-const AT_SIGN = 0x40
 const SEMICOLON = 0x3b
 const EQUALS = 0x3d
-const ZERO = 0x30
-const NINE = 0x39
+export const ZERO = 0x30
+export const NINE = 0x39
 
 /** The octets of a token (RFC 9110 section 5.6.2), as lower case; 0 for all others. */
 export const TOKEN_OCTETS: Uint8Array = new Uint8Array(256)
@@ -29,25 +24,11 @@ for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") {
 export const VALUE_OCTETS: Uint8Array = new Uint8Array(256)
 for (let octet = SPACE; octet < 0x100; octet++) VALUE_OCTETS[octet] = octet === 0x7f ? 0 : 1
 VALUE_OCTETS[TAB] = 1
-/** 1 for the octets of a target: visible ASCII. */
-const TARGET_OCTETS: Uint8Array = new Uint8Array(256)
-TARGET_OCTETS.fill(1, SPACE + 1, 0x7f)
-/** 1 for the octets of user, host and port in a target in absolute-form (RFC 3986 section 3.2). */
-const AUTHORITY_OCTETS: Uint8Array = new Uint8Array(256)
-for (const char of "!$%&'()*+,-.:;=@[]_~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
-  AUTHORITY_OCTETS[char.charCodeAt(0)] = 1
-}
-
-const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
-const LONGEST_METHOD: number = Math.max(...METHODS.map(({ length }) => length))
-const VERSION = 'HTTP/1.'
-/** SP, and the version. */
-const VERSION_BYTES = VERSION.length + 2
 /** Longer names are made in two steps. */
 const SHORT_NAME = 64
 const scratch: Buffer = Buffer.allocUnsafeSlow(SHORT_NAME)
 
-/** Names that nearly all requests have, by length and first octet: their strings need not be made. */
+/** Names that nearly all requests or answers have, by length and first octet: their strings need not be made. */
 const COMMON_NAMES: ReadonlyMap<number, string> = new Map(
   [
     'host',
@@ -59,38 +40,24 @@ const COMMON_NAMES: ReadonlyMap<number, string> = new Map(
     'content-length',
     'accept-encoding',
     'transfer-encoding',
+    'date',
+    'audit-id',
+    'cache-control',
   ].map((name) => [(name.length << 8) | name.charCodeAt(0), name]),
 )
 
-export class Http1Lines {
-  // The last request line.
-  method = ''
-  target = ''
-  isHttp10 = false
-  // The last field line.
+/** The last field line. */
+export class FieldLine {
   name = ''
   value = ''
   /** A tab is next to the value, which is allowed; but not all servers see the same value then. */
   hasTab = false
 
-  /** `bytes` from `from` to `to`, without the end of the line. @returns whether it is a request line */
-  readRequestLine(bytes: Buffer, from: number, to: number): boolean {
-    const end = to - VERSION_BYTES
-    const space = methodEnd(bytes, from, end)
-    if (space < 0 || !isVersion(bytes, end)) return false
-    const minor = bytes[to - 1]
-    if (minor !== ZERO && minor !== ZERO + 1) return false
-    this.isHttp10 = minor === ZERO
-    this.method = latin1Text(bytes, from, space)
-    if (!KNOWN_METHODS.has(this.method)) return false
-    // The server answers CONNECT, which has another form, without a look at it.
-    if (this.method !== 'CONNECT' && !isTarget(bytes, space + 1, end)) return false
-    this.target = latin1Text(bytes, space + 1, end)
-    return true
-  }
-
-  /** The same for a field. No blanks in front of the name, or between it and the colon: a line that continues another is none. */
-  readField(bytes: Buffer, from: number, to: number): boolean {
+  /**
+   * `bytes` from `from` to `to`, without the end of the line. @returns whether it is a field. No blanks in front of the name, or between it and the
+   * colon: a line that continues another is none.
+   */
+  read(bytes: Buffer, from: number, to: number): boolean {
     let at = from
     for (let octet = 0; at < to && bytes[at] !== COLON; at++) {
       octet = TOKEN_OCTETS[bytes[at] as number] as number
@@ -108,10 +75,8 @@ export class Http1Lines {
     return true
   }
 
-  /** Keeps none of the texts. */
+  /** Keeps neither text. */
   forget(): void {
-    this.method = ''
-    this.target = ''
     this.name = ''
     this.value = ''
   }
@@ -122,46 +87,15 @@ export class Http1Lines {
   }
 }
 
-function methodEnd(bytes: Buffer, from: number, end: number): number {
-  const last = Math.min(end, from + LONGEST_METHOD + 1)
-  for (let i = from; i < last; i++) if (bytes[i] === SPACE) return i
-  return -1
-}
+/** "HTTP/1.", and one octet more: see `minorVersion`. */
+export const VERSION_BYTES = 'HTTP/1.'.length + 1
+const VERSION: Uint8Array = Buffer.from('HTTP/1.', 'latin1')
 
-/** At `from`: SP, "HTTP/1.", and one octet more. */
-function isVersion(bytes: Buffer, from: number): boolean {
-  if (bytes[from] !== SPACE) return false
-  for (let i = 0; i < VERSION.length; i++) if (bytes[from + 1 + i] !== VERSION.charCodeAt(i)) return false
-  return true
-}
-
-/** RFC 9112 section 3.2: origin-form, `*`, or absolute-form. */
-function isTarget(bytes: Buffer, from: number, to: number): boolean {
-  if (from >= to) return false
-  if (bytes[from] === STAR) return to - from === 1
-  const path = bytes[from] === SLASH ? from : authorityEnd(bytes, from, to)
-  if (path < 0) return false
-  for (let i = path; i < to; i++) if (TARGET_OCTETS[bytes[i] as number] === 0) return false
-  return true
-}
-
-/** Where the path of a target in absolute-form begins, or its query; -1 = it is none. */
-function authorityEnd(bytes: Buffer, from: number, to: number): number {
-  let at = from
-  while (at < to && isLetter(bytes[at] as number)) at++
-  if (at === from || bytes[at] !== COLON || bytes[at + 1] !== SLASH || bytes[at + 2] !== SLASH) return -1
-  const authority = at + 3
-  let users = 0
-  for (at = authority; at < to && bytes[at] !== SLASH && bytes[at] !== QUESTION; at++) {
-    if (AUTHORITY_OCTETS[bytes[at] as number] === 0) return -1
-    if (bytes[at] === AT_SIGN) users++
-  }
-  return at === authority || users > 1 ? -1 : at
-}
-
-function isLetter(octet: number): boolean {
-  const lower = octet | 0x20
-  return lower >= 0x61 && lower <= 0x7a
+/** At `from`: HTTP/1.0, or HTTP/1.1; -1 = neither of them. */
+export function minorVersion(bytes: Buffer, from: number): number {
+  for (let i = 0; i < VERSION.length; i++) if (bytes[from + i] !== VERSION[i]) return -1
+  const minor = (bytes[from + VERSION.length] ?? 0) - ZERO
+  return minor === 0 || minor === 1 ? minor : -1
 }
 
 /** The name as lower case; its octets were checked, and the first ones are in `scratch`. */
@@ -177,12 +111,12 @@ function isScratch(name: string): boolean {
   return true
 }
 
-/** Options of Connection that mean something to a server (RFC 9112 sections 9.3 and 9.6, RFC 9110 section 7.8), one bit each. */
+/** Options of Connection that mean something to us (RFC 9112 sections 9.3 and 9.6, RFC 9110 section 7.8), one bit each. */
 export const CLOSE = 1
 export const KEEP_ALIVE = 2
 export const UPGRADE = 4
 
-/** Which of them a value of Connection lists. A client may list a million others: none of them becomes a string. */
+/** Which of them a value of Connection lists. A peer may list a million others: none of them becomes a string. */
 export function connectionOptions(value: string): number {
   let found = 0
   let first = -1
