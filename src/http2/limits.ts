@@ -88,7 +88,7 @@ export const SERVER_LIMITS: ServerLimits = {
 
 export const CLIENT_SIDE_LIMITS: Http2Limits = {
   maxConcurrentStreams: 0,
-  // Also over HTTP/1.1 (io/upstream/http1.ts). A kube-apiserver's own heads are below 1 KiB; few of the servers behind it send 64 KiB.
+  // Also over HTTP/1.1 (io/upstream/http1/answer-reader.ts). A kube-apiserver's own heads are below 1 KiB; few of the servers behind it send 64 KiB.
   maxHeaderListBytes: 256 * 1024,
   // Go's server does not honour our SETTINGS_MAX_HEADER_LIST_SIZE, and a kube-apiserver passes on heads of up to 10 MiB that
   // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.

@@ -26,6 +26,7 @@ import { PARSERS as OF_CACHED_OBJECTS } from './upstream/cached-objects.ts'
 import { PARSERS as OF_UPSTREAM_CONNECTION } from './upstream/connection.ts'
 import { PARSERS as OF_DOCUMENTS } from './upstream/documents.ts'
 import { PARSERS as OF_FEDERATED_READS } from './upstream/federated-reads.ts'
+import { PARSERS as OF_HTTP1_ANSWERS } from './upstream/http1.ts'
 import { PARSERS as OF_SESSIONS } from './upstream/sessions.ts'
 
 export const REQUESTS: readonly Parser[] = [
@@ -51,6 +52,7 @@ export const UPSTREAM: readonly Parser[] = [
   ...OF_CACHED_OBJECTS,
   ...OF_FEDERATED_READS,
   ...OF_UPSTREAM_CONNECTION,
+  ...OF_HTTP1_ANSWERS,
   ...OF_DOCUMENTS,
   ...OF_SESSIONS,
 ]

@@ -28,8 +28,6 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/kit/io/dial/http1-connector.ts': 'opens connections alone',
   'src/gateway/io/redis/client.ts': REDIS,
   'src/gateway/io/redis/limits.ts': REDIS,
-  'src/gateway/io/upstream/http1-head.ts': 'bounds heads, of whatever is read',
-  'src/gateway/io/upstream/http1.ts': PASSED_ON,
   'src/gateway/io/upstream/upgrade-splice.ts': PASSED_ON,
   'src/cli/io/admin-request.ts': 'hands the answer on, whose every way of reading is bounded',
   'src/cli/io/health-request.ts': COMMAND,

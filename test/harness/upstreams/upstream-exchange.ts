@@ -94,7 +94,7 @@ export function ask(pool: UpstreamEndpoint, options: AskOptions = {}): Exchange 
     onBody(chunk, last) {
       received.bytes += chunk.length
       if (read) {
-        chunks.push(chunk)
+        chunks.push(Buffer.from(chunk))
         stream.credit(chunk.length)
       }
       if (last) done(undefined)

@@ -240,7 +240,7 @@ class ThreadScheduler implements Tickable {
     this.schedule()
   }
 
-  /** Part of a response to this source has arrived. Over HTTP/1.1 it is outside any slice, and its end is not reported. */
+  /** Part of a response to this source has arrived. One of the gateway's own is outside any slice, and its end is not reported. */
   chargeAnswer(charge: Charge, bytes: number): void {
     const units = 1 + bytes / 4096
     if (!this.#isShared) {

@@ -1,4 +1,4 @@
-// Drives a connection over HTTP/2, or of a client over HTTP/1.1, on a socket: bytes in, bytes out, and closing. Everything read in one turn of the event
+// Drives a connection over HTTP/2 or HTTP/1.1 on a socket: bytes in, bytes out, and closing. Everything read in one turn of the event
 // loop is answered in one write per connection; at most one write is pending, so a peer that does not read leaves its data in the engine, where
 // `Stream.queued` counts it.
 
@@ -6,11 +6,12 @@ import type { Duplex } from 'node:stream'
 import type { ConnectionDriver } from '../../../http2/connection.ts'
 import type { Http2Counters } from '../../../http2/counters.ts'
 import type { Pace } from '../../../http2/frame-reader.ts'
-import type { Charge } from '../../../kit/api/stream.ts'
 import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
-import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import type { Waiter } from '../../core/thread-time/accounts.ts'
 import { threadScheduler } from '../scheduling/thread-scheduler.ts'
+import { KeptInput } from './kept-input.ts'
+import { type Payer, PayingAccount } from './paying-account.ts'
 import { endSharedRead, listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
 import { type TurnOutput, writeAtTurnEnd, writingTurns } from './turn-outputs.ts'
@@ -25,21 +26,15 @@ const MANY_BYTES = 16 * 1024 * 1024
 export const SLOW_READ_MS: number = 60_000
 /** How long we read on after closing a connection, so that the peer receives our last frames (see socket-close.ts). */
 const LINGER_MS = 1_000
-const NOTHING = Buffer.alloc(0)
 
 /** Bytes of all pending writes. */
 let underway = 0
 /** Chunks received by connections of this thread. */
 let reads = 0
 
-/** Grows with all input from clients, and from endpoints over HTTP/2: tells whether the thread has other work. */
+/** Grows with all input from clients and endpoints: tells whether the thread has other work. */
 export function socketReads(): number {
   return reads
-}
-
-/** The source that is charged for the connection, as far as known. */
-interface Payer {
-  readonly charge: Charge
 }
 
 /** A connection without I/O: src/http2/connection.ts has the meaning of its methods. */
@@ -53,6 +48,8 @@ export interface SocketEngine {
   tick(nowMs: number): void
   /** Takes no input until it calls `goOn`; HTTP/2 has windows instead. Default: false */
   readonly held?: boolean
+  /** Input that waits when the peer has closed is read all the same: HTTP/1.1 may end so. Default: false */
+  readonly readsToEnd?: boolean
 }
 
 interface EngineSocketOptions {
@@ -84,15 +81,10 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
   readonly #parts: Buffer[] = []
   readonly #onWritten: (error?: Error | null) => void
   #step = AT.http2
-  readonly #payer: Payer | undefined
+  readonly #payer: PayingAccount | undefined
   readonly #isBulk: boolean
-  /** The payer's account, and the charge it belongs to. */
-  #account: Account | undefined
-  #charged: Charge | undefined
-  /** Cost in milliseconds while the payer was unknown. */
-  #unknownMs = 0
-  /** Input that waits; the socket is paused meanwhile. */
-  readonly #kept: Buffer[] = []
+  /** The socket is paused meanwhile. */
+  readonly #kept = new KeptInput()
   /** The socket is not read. */
   #isPaused = false
   /** It is among those whose input waits. */
@@ -101,6 +93,9 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
   #isReleased = false
   /** Input is overwritten by the next read. */
   #isShared = false
+  #isInputOver = false
+  /** The socket is closed; what has come before may wait. */
+  #isSocketClosed = false
   #dirty = false
   #writing = false
   /** Bytes of the pending write. */
@@ -125,7 +120,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
   #recentTurn = 0
 
   constructor(socket: Duplex, events: EngineSocketEvents, { counters, payer, isBulk = false }: EngineSocketOptions) {
-    this.#payer = payer
+    this.#payer = payer && new PayingAccount(payer)
     this.#isBulk = isBulk
     this.#socket = socket
     this.#counters = counters
@@ -148,9 +143,11 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
       // A write that is cut off may never be reported.
       underway -= this.#writingBytes
       this.#writingBytes = 0
-      for (const chunk of this.#kept.splice(0)) threadScheduler.keptBytes -= chunk.length
-      this.#onSocketClose()
+      this.#isSocketClosed = true
       removeTickable(this)
+      if (this.#hasMore) return
+      this.#kept.clear()
+      this.#onSocketClose()
     })
     addTickable(this)
   }
@@ -161,7 +158,24 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     return turns > 30 ? 0 : this.#recentBytes >> turns
   }
 
+  /** The peer sends no more; what it has sent may wait. */
+  get isInputOver(): boolean {
+    return this.#isInputOver
+  }
+
+  /** The socket's error has closed it. */
+  get hasFailed(): boolean {
+    return this.#error !== ''
+  }
+
+  /** Input of a peer that sends no more is to be read first. */
+  get #hasMore(): boolean {
+    return !this.#closed && !this.#kept.isEmpty && this.#connection?.readsToEnd === true
+  }
+
   readonly #onEnd = (): void => {
+    this.#isInputOver = true
+    if (this.#hasMore) return
     // An answer that is complete in this turn.
     this.writeOut()
     this.#onSocketClose()
@@ -176,7 +190,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     }
     this.#recentBytes = this.recentBytes + chunk.length
     this.#recentTurn = writingTurns()
-    if (this.#kept.length > 0 || this.#isHeld) {
+    if (!this.#kept.isEmpty || this.#isHeld) {
       this.#keep(chunk, 0)
       this.#pause()
       return
@@ -186,13 +200,13 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     const begun =
       payer === undefined
         ? threadScheduler.beginShared(nowMs, this.#isBulk)
-        : threadScheduler.begin(this.#accountOf(payer, nowMs), nowMs)
+        : threadScheduler.begin(payer.account(nowMs), nowMs)
     const at = begun ? this.#read(chunk, 0, nowMs) : 0
     if (begun) {
       const endMs = performance.now()
       endStep(endMs)
       if (payer === undefined) threadScheduler.sharedDone(nowMs, endMs)
-      else this.#charge(payer, nowMs, endMs)
+      else payer.paysFor(nowMs, endMs)
     }
     if (this.#closed || (at === chunk.length && !this.#isHeld)) return
     if (at < chunk.length) this.#keep(chunk, at)
@@ -210,7 +224,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     this.#isInTurn = true
     const payer = this.#payer
     if (payer === undefined) threadScheduler.waitShared(this, this.#isBulk)
-    else threadScheduler.wait(this.#accountOf(payer, nowMs), this)
+    else threadScheduler.wait(payer.account(nowMs), this)
   }
 
   get #isHeld(): boolean {
@@ -219,7 +233,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
 
   /** Input waits for its turn of the thread. */
   get isWaiting(): boolean {
-    return this.#kept.length > 0
+    return !this.#kept.isEmpty
   }
 
   /** All output has been written, and the end behind it. */
@@ -229,7 +243,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
 
   /** The engine takes input again. */
   goOn(): void {
-    if (this.#kept.length > 0) this.#wait(performance.now())
+    if (!this.#kept.isEmpty) this.#wait(performance.now())
     else if (!this.#isInTurn) this.#readOn()
   }
 
@@ -246,8 +260,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
   /** While input is kept, the socket reads no more than it already has. */
   #keep(chunk: Buffer, from: number): void {
     const rest = chunk.subarray(from)
-    this.#kept.push(this.#isShared ? Buffer.from(rest) : rest)
-    threadScheduler.keptBytes += rest.length
+    this.#kept.add(this.#isShared ? Buffer.from(rest) : rest)
   }
 
   /** Processes kept input; called by the thread's scheduler. */
@@ -255,47 +268,20 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     const kept = this.#kept
     const nowMs = performance.now()
     threadScheduler.resumeSlice(nowMs, untilMs)
-    while (kept.length > 0 && !this.#isHeld) {
-      // Not among those that are kept while it is read: the engine may give the socket away.
-      const chunk = kept.shift() ?? NOTHING
-      const at = this.#closed ? chunk.length : this.#read(chunk, 0, nowMs)
-      threadScheduler.keptBytes -= at
-      if (at < chunk.length) {
-        kept.unshift(chunk.subarray(at))
-        break
-      }
-    }
+    const read = (chunk: Buffer): number => (this.#closed ? chunk.length : this.#read(chunk, 0, nowMs))
+    while (!kept.isEmpty && !this.#isHeld && kept.readFirst(read));
     const endMs = performance.now()
     endStep(endMs)
     if (this.#payer === undefined) threadScheduler.sharedDone(nowMs, endMs)
-    this.#isInTurn = kept.length > 0 && !this.#isHeld
-    if (kept.length === 0 && !this.#isHeld) this.#readOn()
+    this.#isInTurn = !kept.isEmpty && !this.#isHeld
+    if (kept.isEmpty && (this.#isInputOver || this.#isSocketClosed)) this.#onSocketClose()
+    else if (kept.isEmpty && !this.#isHeld) this.#readOn()
     return this.#isInTurn
-  }
-
-  #accountOf(payer: Payer, nowMs: number): Account {
-    const account = this.#account
-    if (account?.open === true && payer.charge === this.#charged) return account
-    this.#charged = payer.charge
-    const found = threadScheduler.accountOf(payer.charge, nowMs)
-    this.#account = found
-    if (this.#unknownMs > 0 && found.known) {
-      if (account !== undefined) threadScheduler.move(account, found, this.#unknownMs, nowMs)
-      this.#unknownMs = 0
-    }
-    return found
-  }
-
-  #charge(payer: Payer, sinceMs: number, nowMs: number): void {
-    const account = this.#accountOf(payer, nowMs)
-    if (!account.known) this.#unknownMs += nowMs - sinceMs
-    threadScheduler.charge(account, sinceMs, nowMs)
   }
 
   /** Charges the time spent writing output. */
   written(sinceMs: number, nowMs: number): void {
-    const payer = this.#payer
-    if (payer !== undefined) this.#charge(payer, sinceMs, nowMs)
+    this.#payer?.paysFor(sinceMs, nowMs)
   }
 
   // === called by the engine ===
@@ -303,13 +289,14 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
   onOutput(): void {
     if (this.#dirty) return
     this.#dirty = true
-    writeAtTurnEnd(this, this.#account?.over === true)
+    writeAtTurnEnd(this, this.#payer?.isOver === true)
   }
 
   onClosed(code: number, message: string): void {
     if (this.#closed) return
     this.#closed = true
     this.#hasty = code !== 0
+    if (this.#isSocketClosed) this.#kept.clear()
     this.onOutput()
     this.#events.onClosed(code, message)
   }
@@ -408,8 +395,7 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
     endSharedRead(socket)
     socket.off('end', this.#onEnd)
     this.#writeRest()
-    const rest = Buffer.concat(this.#kept.splice(0))
-    threadScheduler.keptBytes -= rest.length
+    const rest = this.#kept.take()
     // As before its first listener: it flows again when its new owner says so, and reports its end until then.
     Object.assign(socket, { readableFlowing: null })
     if (rest.length > 0) socket.unshift(rest)

@@ -9,7 +9,7 @@ import { sharedSecureContext } from '../listener/secure-contexts.ts'
 const CONNECT_TIMEOUT_MS = 5_000
 
 /** TLS options for an endpoint. */
-export function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient): ConnectionOptions {
+function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient): ConnectionOptions {
   const name = client.serverName !== '' ? client.serverName : (endpoint.of?.name ?? endpoint.host)
   return {
     rejectUnauthorized: !client.insecure,
@@ -66,7 +66,7 @@ export class UpstreamConnector {
     return this.#tls
   }
 
-  /** A connection that speaks HTTP/1.1, for upgrades. */
+  /** A connection that speaks HTTP/1.1. */
   http1(): Promise<TLSSocket | Socket> {
     if (this.#endpoint.scheme === 'https') return this.tls(['http/1.1'])
     return new Promise((resolve, reject) => {

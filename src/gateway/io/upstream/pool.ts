@@ -9,7 +9,7 @@ import { AnswerHead } from '../../../kube/io/answers/thread-answers.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import type { UpstreamCounters } from '../../metrics/upstream-counters.ts'
 import { threadScheduler } from '../scheduling/thread-scheduler.ts'
-import { UpstreamConnector, upstreamTls } from './connect.ts'
+import { UpstreamConnector } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
 import { Offences, type SharedByCluster } from './offences.ts'
@@ -125,7 +125,6 @@ export function createUpstreamEndpoint(
 
 class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #endpoint: CompiledEndpoint
-  readonly #client: CompiledClient
   readonly #events: UpstreamEvents
   readonly #counters: Http2GroupCounters
   readonly #server: GuardedServer
@@ -162,7 +161,6 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#offences = new Offences(shared, counters.pool)
     this.#endpoint = endpoint
     this.#counters = counters
-    this.#client = client
     this.#events = events
     this.#server = guard.to(endpoint.host, endpoint.port)
     this.#connector = new UpstreamConnector(endpoint, client, this.#server)
@@ -314,17 +312,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
 
   #http1Pool(): Http1Pool {
     if (this.#http1 === undefined) {
-      const { scheme, host, port } = this.#endpoint
-      const { rejectUnauthorized, servername, ca, cert, key } = upstreamTls(this.#endpoint, this.#client)
       this.#http1 = new Http1Pool({
-        origin: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
-        tls: {
-          rejectUnauthorized: rejectUnauthorized ?? true,
-          ...(servername !== undefined ? { servername } : {}),
-          ...(typeof ca === 'string' ? { ca } : {}),
-          ...(typeof cert === 'string' && typeof key === 'string' ? { cert, key } : {}),
-        },
-        server: this.#server,
+        connect: () => this.#connector.http1(),
         memory: () => new AnswerHead(this.#cluster),
         onBroken: (error) => this.#events.onBroken(error),
       })

@@ -5,18 +5,13 @@ import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, createSecureContext, type SecureContextOptions } from 'node:tls'
 import { buildConnector } from 'undici'
 
-/** The part used here and by callers; undici has no public way to it. */
-export interface Http1Parser {
-  /** The head or trailers so far: name, value, name, value ... */
-  readonly headers: readonly Buffer[]
-  readonly headersSize: number
+/** The part used here; undici has no public way to it. */
+interface Http1Parser {
   onHeaderField(name: Buffer): number
-  onHeadersComplete(status: number, upgrade: boolean, keepAlive: boolean): number
-  onMessageComplete(): number
 }
 
 /** Return value of an llhttp callback that ends the connection. */
-export const STOP_PARSING = -1
+const STOP_PARSING = -1
 
 /** undefined: this version of undici has a different parser. */
 export function parserOf(socket: Duplex): Http1Parser | undefined {
@@ -28,11 +23,7 @@ export function parserOf(socket: Duplex): Http1Parser | undefined {
 }
 
 function isParser(value: unknown): value is Http1Parser {
-  const { headers, headersSize, onHeaderField, onHeadersComplete, onMessageComplete } = Object(
-    value,
-  ) as Partial<Http1Parser>
-  const methods = [onHeaderField, onHeadersComplete, onMessageComplete]
-  return Array.isArray(headers) && typeof headersSize === 'number' && methods.every((one) => typeof one === 'function')
+  return typeof (Object(value) as Partial<Http1Parser>).onHeaderField === 'function'
 }
 
 /**
