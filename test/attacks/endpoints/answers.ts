@@ -187,6 +187,11 @@ export const ANSWERS: readonly AnswerKind[] = [
     },
   },
   {
+    name: 'http1-answers-without-end',
+    http1: true,
+    answer: (a) => pourRaw(a, piece('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}')),
+  },
+  {
     name: 'http2-head-without-end',
     async answer(a) {
       if (await a.raw(frame(HEADERS, 0, a.stream, headerBlock([':status', '200']))))
