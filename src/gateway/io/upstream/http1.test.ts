@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Http1Endpoint, turns } from '../../../../test/harness/frames/http1-endpoint.ts'
+import { waitFor } from '../../../../test/harness/wait.ts'
 import { MAX_INTERIM_ANSWERS } from '../../../http2/client.ts'
 import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../../kit/api/stream.ts'
 
@@ -238,6 +239,46 @@ describe('answers', () => {
     await turns()
     assert.ok(!endpoint.socket.text.includes('rest'))
     assert.deepEqual(endpoint.broken, [])
+  })
+
+  // What is left of the body would be taken for the next request, or the next request for the rest of the body.
+  for (const fields of [[], ['content-length', String(640 * KIB)]]) {
+    const kind = fields.length === 0 ? 'in chunks' : 'with a length'
+    test(`that are complete while the end of a body ${kind} waits to be sent: the connection carries no other request`, async () => {
+      const endpoint = new Http1Endpoint()
+      const asked = await endpoint.ask('POST', { end: false, fields })
+      const first = endpoint.socket
+      first.isBlocked = true
+      for (let i = 1; i <= 10; i++) asked.stream.body(Buffer.alloc(64 * KIB, 'x'), i === 10)
+      await turns()
+      assert.ok(asked.stream.queued > 0)
+      await first.send(OK)
+      assert.equal(asked.body, 'ok')
+      assert.ok(asked.end)
+      assert.ok(first.destroyed)
+      const next = await endpoint.ask('GET', { path: '/next' })
+      first.unblock()
+      await turns()
+      assert.ok(!first.text.includes('/next'))
+      await endpoint.socket.send(OK)
+      assert.equal(next.body, 'ok')
+      assert.equal(endpoint.sockets.length, 2)
+      assert.deepEqual(endpoint.broken, [])
+    })
+  }
+
+  test('that are complete while the endpoint does not read the last write, and close the connection: it ends soon', async () => {
+    const endpoint = new Http1Endpoint()
+    const asked = await endpoint.ask('POST', { end: false })
+    const { socket } = endpoint
+    socket.isBlocked = true
+    asked.stream.body(Buffer.alloc(8 * KIB, 'x'), true)
+    await turns()
+    assert.equal(asked.stream.queued, 0)
+    await socket.send(`HTTP/1.1 200 OK\r\nconnection: close\r\n${OK.slice(17)}`)
+    assert.equal(asked.body, 'ok')
+    assert.equal(endpoint.pool.short.streams, 0)
+    await waitFor('the end of the connection', () => socket.destroyed)
   })
 
   test('that are not taken are not read on', async () => {

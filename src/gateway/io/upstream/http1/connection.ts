@@ -2,6 +2,7 @@
 
 import type { Duplex } from 'node:stream'
 import type { Pace } from '../../../../http2/frame-reader.ts'
+import { CANCEL } from '../../../../http2/frames.ts'
 import type { HeadMemory } from '../../../../http2/header-frames.ts'
 import { Output } from '../../../../http2/output.ts'
 import type { HeaderList } from '../../../../kit/api/stream.ts'
@@ -46,6 +47,8 @@ export class Http1ClientConnection implements SocketEngine, AnswerSink, RequestC
   #isSent = false
   /** Its answer has come to its end. */
   #isAnswered = false
+  /** All of its request had been given to the socket by then. */
+  #isWritten = false
   /** It has carried a request before. */
   #isUsed = false
   #isGone = false
@@ -186,6 +189,8 @@ export class Http1ClientConnection implements SocketEngine, AnswerSink, RequestC
 
   #onEnd(stream: Http1ClientStream | undefined, last: Buffer, trailers: HeaderList | undefined): void {
     this.#isAnswered = true
+    // Before the stream drops what is left of its body.
+    this.#isWritten = stream?.isWritten === true && this.output.bytes === 0
     stream?.onEnd(last, trailers)
   }
 
@@ -205,13 +210,12 @@ export class Http1ClientConnection implements SocketEngine, AnswerSink, RequestC
   #onAnswered(nowMs: number): void {
     const stream = this.#stream
     const { keepsAlive, keepAliveSeconds } = this.#reader
-    const isWritten = stream?.isWritten !== false
     this.#stream = undefined
     this.#isUsed = true
     const limitMs = keepAliveSeconds < 0 ? KEEP_ALIVE_MS : keepAliveSeconds * 1000 - KEEP_ALIVE_MARGIN_MS
     this.#idleUntilMs = nowMs + Math.min(KEEP_ALIVE_MS, limitMs)
-    // The endpoint has answered before it has read the request: it need not read the rest.
-    if (!isWritten) this.#abort()
+    // The endpoint has answered before it has read the request: it need not read the rest, and the next request would be taken for it.
+    if (!this.#isWritten) this.#abort()
     else if (!keepsAlive || limitMs <= 0 || this.#owner.draining) this.#close()
     else if (!this.#driver.isInputOver) this.#owner.onFree(this)
     stream?.release()
@@ -259,10 +263,10 @@ export class Http1ClientConnection implements SocketEngine, AnswerSink, RequestC
 
   // === the end ===
 
-  /** Behind the output. */
+  /** Behind the output, which an endpoint need not read: soon without it. */
   #close(): void {
     this.#leave()
-    this.#driver.onClosed(0, '')
+    this.#driver.onClosed(CANCEL, '')
   }
 
   /** At once. */
