@@ -105,7 +105,7 @@ export class Http1Endpoint {
 
   /** Sends a request, and lets turns pass. */
   async ask(method = 'GET', { fields = [] as HeaderList, end = true, path = '/', body = '' } = {}): Promise<Asked> {
-    const received = this.#open([':method', method, ':path', path, ...fields], end)
+    const received = this.open([':method', method, ':path', path, ...fields], end)
     if (body !== '') received.stream.body(Buffer.from(body), true)
     await turns()
     return received
@@ -113,10 +113,11 @@ export class Http1Endpoint {
 
   /** In this turn. */
   askNow(path: string): Asked {
-    return this.#open([':method', 'GET', ':path', path], true)
+    return this.open([':method', 'GET', ':path', path], true)
   }
 
-  #open(head: HeaderList, end: boolean): Asked {
+  /** In this turn. */
+  open(head: HeaderList, end: boolean): Asked {
     const received = new Received()
     const charge = { source: 'alice', weight: 1, known: true }
     const list = [...head.slice(0, 4), ':authority', 'a', ':scheme', 'https', ...head.slice(4)]
