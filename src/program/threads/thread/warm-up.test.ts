@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { waitFor } from '../../../../test/harness/wait.ts'
@@ -74,11 +75,39 @@ test('with an expired certificate only tokens are served', async () => {
   assert.deepEqual(seen().logged, [])
 })
 
-test('one that fails is one line in the log', async () => {
-  const { parts, seen } = await setUp({ certPem: 'none', keyPem: 'none' })
-  assert.equal(await new WarmUp(parts).end(PATIENT_MS), 0)
-  assert.equal(seen().logged.length, 1)
+const { privateKey: encrypted } = generateKeyPairSync('ec', {
+  namedCurve: 'P-256',
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'unknown' },
 })
+
+for (const [what, pair] of [
+  ['neither certificate nor key', { certPem: 'none', keyPem: 'none' }],
+  ['empty ones', { certPem: '', keyPem: '' }],
+  ['an encrypted key', { certPem: valid.certPem, keyPem: encrypted }],
+  ['the key of another certificate', { certPem: valid.certPem, keyPem: ca.keyPem }],
+] as const) {
+  test(`with ${what} it fails, which is one line in the log`, async () => {
+    const { parts, seen } = await setUp(pair)
+    assert.equal(await new WarmUp(parts).end(PATIENT_MS), 0)
+    assert.equal(seen().logged.length, 1)
+    assertNoSources()
+  })
+}
+
+for (const [what, limits] of [
+  ['least', { maxHeaderBytes: 4096, maxConcurrentStreams: 1, headerTimeoutMs: 1, idleTimeoutMs: 1 }],
+  ['largest', { maxHeaderBytes: 64 * 1024 * 1024, maxConcurrentStreams: 100_000 }],
+] as const) {
+  test(`with the ${what} limits of clients it ends, and leaves nothing`, async () => {
+    const { parts, seen } = await setUp(valid)
+    const { data } = parts
+    const warmUp = new WarmUp({ ...parts, data: { ...data, config: { ...data.config, ...limits } } })
+    assert.equal(await warmUp.end(PATIENT_MS), 40)
+    assert.deepEqual(seen().logged, [])
+    assertNoSources()
+  })
+}
 
 test('one that is late is ended, wherever it is, and leaves nothing either', async () => {
   for (const requests of [0, 1, 3, 10, 25]) {
