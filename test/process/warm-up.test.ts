@@ -2,7 +2,9 @@
 // serves all the same.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
@@ -14,7 +16,7 @@ import { loadConfig } from '../../src/process/config/config.ts'
 import { loadThreadSubjects } from '../../src/program/subjects/load.ts'
 import type { FromThread } from '../../src/program/threads/messages.ts'
 import { GatewayThread } from '../../src/program/threads/thread/gateway-thread.ts'
-import { WarmUp } from '../../src/program/threads/thread/warm-up.ts'
+import { WarmUp, type WarmUpDeps } from '../../src/program/threads/thread/warm-up.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
@@ -65,34 +67,16 @@ test('metrics, state, shares, logs and audit of a gateway that has just started 
 })
 
 test('a thread whose warm-up fails, or takes too long, opens its ports', async () => {
-  const ca = createCA({ commonName: 'serving' })
-  const { certPem: cert, keyPem: key } = issueServingCertificate(ca, ['localhost'])
-  const subjects = await loadThreadSubjects()
-  for (const fault of ['fails', 'is late'] as const) {
-    const posted: FromThread[] = []
-    const data = {
-      ...{ place: ALONE, serving: { cert, key }, accessLog: false, auditLog: false, auditPolicy: undefined },
-      config: loadConfig({ flags: { logLevel: 'debug' }, env: {}, readFile: () => '' }),
-      linesTaken: new Int32Array(new SharedArrayBuffer(4)),
-      knownTokens: KnownTokens.allocate(),
-      connectionPlaces: ConnectionPlaces.allocate(1),
+  const late = class extends WarmUp {
+    override end(): Promise<number> {
+      return super.end(0)
     }
-    const thread = new GatewayThread(
-      data,
-      (message) => void posted.push(message),
-      subjects,
-      (parts) => {
-        if (fault === 'fails')
-          return new WarmUp({ ...parts, data: { ...data, serving: { cert: 'none', key: 'none' } } })
-        return new (class extends WarmUp {
-          override end(): Promise<number> {
-            return super.end(0)
-          }
-        })(parts)
-      },
-    )
-    cleanups.push(() => thread.receive({ type: 'end' }))
-    thread.receive({ type: 'listen', addresses: [{ host: '127.0.0.1', port: 0 }] })
+  }
+  const startFailing = (parts: WarmUpDeps): WarmUp =>
+    new WarmUp({ ...parts, data: { ...parts.data, serving: { cert: 'none', key: 'none' } } })
+  for (const startWarmUp of [startFailing, (parts: WarmUpDeps) => new late(parts)]) {
+    const { thread, posted } = await startThread(startWarmUp)
+    thread.receive({ type: 'listen', addresses: [ANY_PORT] })
     await waitFor('its ports', () => posted.some(({ type }) => type === 'listening'))
     const logged = await waitFor(
       'its log',
@@ -102,3 +86,38 @@ test('a thread whose warm-up fails, or takes too long, opens its ports', async (
     assert.match(logged.message, /is not warm/)
   }
 })
+
+test('a thread that is drained before its ports are open has no open port when it is drained', async () => {
+  const { thread, posted } = await startThread((parts) => new WarmUp(parts))
+  thread.receive({ type: 'listen', addresses: [ANY_PORT] })
+  thread.receive({ type: 'drain' })
+  await waitFor('its end', () => posted.some(({ type }) => type === 'drained'))
+  const types = posted.map(({ type }) => type).filter((type) => type === 'listening' || type === 'drained')
+  assert.deepEqual(types, ['listening', 'drained'])
+  const [port = 0] = posted.flatMap((message) => (message.type === 'listening' ? message.ports : []))
+  const socket = connect({ host: ANY_PORT.host, port })
+  cleanups.push(() => socket.destroy())
+  await assert.rejects(once(socket, 'connect'), { code: 'ECONNREFUSED' })
+})
+
+const ANY_PORT = { host: '127.0.0.1', port: 0 }
+
+/** A gateway thread in this one, and what it has told the main thread. */
+async function startThread(startWarmUp: (parts: WarmUpDeps) => WarmUp): Promise<{
+  readonly thread: GatewayThread
+  readonly posted: readonly FromThread[]
+}> {
+  const { certPem: cert, keyPem: key } = issueServingCertificate(createCA({ commonName: 'serving' }), ['localhost'])
+  const posted: FromThread[] = []
+  const data = {
+    ...{ place: ALONE, serving: { cert, key }, accessLog: false, auditLog: false, auditPolicy: undefined },
+    config: loadConfig({ flags: { logLevel: 'debug' }, env: {}, readFile: () => '' }),
+    linesTaken: new Int32Array(new SharedArrayBuffer(4)),
+    knownTokens: KnownTokens.allocate(),
+    connectionPlaces: ConnectionPlaces.allocate(1),
+  }
+  const post = (message: FromThread): void => void posted.push(message)
+  const thread = new GatewayThread(data, post, await loadThreadSubjects(), startWarmUp)
+  cleanups.push(() => thread.receive({ type: 'end' }))
+  return { thread, posted }
+}

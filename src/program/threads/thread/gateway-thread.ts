@@ -95,6 +95,8 @@ export class GatewayThread {
   readonly #held: HeldConnections
   #listeners: Listener[] = []
   #leaving = false
+  /** Until the ports are open. */
+  #opening: Promise<void> = Promise.resolve()
   #endStalls: () => void = () => undefined
   /** Ends before the ports open. */
   readonly #warmUp: WarmUp | undefined
@@ -185,7 +187,7 @@ export class GatewayThread {
         this.#spread.addLine(message.thread, message.port)
         return
       case 'listen':
-        void this.#listen(message.addresses)
+        this.#opening = this.#listen(message.addresses)
         return
       case 'connection':
         this.#spread.handed(message.listener, message.socket)
@@ -273,6 +275,8 @@ export class GatewayThread {
 
   async #drain(): Promise<void> {
     this.#gateway.draining = true
+    // Ports that would open behind it would stay open.
+    await this.#opening
     await drainThread([this.#spread, ...this.#listeners], this.#gateway, this.#data.config.drainTimeoutMs)
     for (const observer of this.#observers) observer.flush?.()
     this.#post({ type: 'drained' })
