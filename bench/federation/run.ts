@@ -59,11 +59,28 @@ interface Measured extends TimedRead {
 class Side {
   readonly target: Target
   readonly reads: TimedReads
+  /** How many members' pods it reads. */
+  readonly members: number
   readonly #times = new Map<Kind, Measured[]>()
 
-  constructor(target: Target, reads: TimedReads) {
+  constructor(target: Target, reads: TimedReads, members: number) {
     this.target = target
     this.reads = reads
+    this.members = members
+  }
+
+  async read(kind: Kind): Promise<TimedRead> {
+    switch (kind) {
+      case 'LIST in pages':
+        return await this.reads.pages(PATH, PAGE)
+      case 'LIST of any age':
+        return await this.reads.read(`${PATH}?resourceVersion=0`)
+      case 'WATCH': {
+        const watch = await this.reads.watch(PATH)
+        watch.close()
+        return watch
+      }
+    }
   }
 
   add(kind: Kind, measured: Measured): void {
@@ -79,16 +96,24 @@ class Side {
   }
 }
 
-async function readOnce({ reads }: Side, kind: Kind): Promise<TimedRead> {
-  switch (kind) {
-    case 'LIST in pages':
-      return await reads.pages(PATH, PAGE)
-    case 'LIST of any age':
-      return await reads.read(`${PATH}?resourceVersion=0`)
-    case 'WATCH': {
-      const watch = await reads.watch(PATH)
-      watch.close()
-      return watch
+/** The same reads of several members at the same time: what the machine takes for as many bytes as `all` has. */
+class AtOnce extends Side {
+  readonly #sides: readonly Side[]
+
+  constructor(sides: readonly Side[], first: Side) {
+    super(first.target, first.reads, sides.length)
+    this.#sides = sides
+  }
+
+  override async read(kind: Kind): Promise<TimedRead> {
+    const reads = await Promise.all(this.#sides.map((side) => side.read(kind)))
+    const sum = (of: (one: TimedRead) => number): number => reads.reduce((total, one) => total + of(one), 0)
+    return {
+      firstMs: Math.max(...reads.map(({ firstMs }) => firstMs)),
+      ms: Math.max(...reads.map(({ ms }) => ms)),
+      bytes: sum(({ bytes }) => bytes),
+      pages: sum(({ pages }) => pages),
+      warning: '',
     }
   }
 }
@@ -100,12 +125,12 @@ const world = await createFederatedWorld({
   threads: size('threads'),
 })
 const opened: TimedReads[] = []
-const all = sideOf(world.federated)
+const all = sideOf(world.federated, MEMBERS.length)
 
-function sideOf(target: Target): Side {
+function sideOf(target: Target, members = 1): Side {
   const reads = new TimedReads(target, certificate as NonNullable<typeof certificate>)
   opened.push(reads)
-  return new Side(target, reads)
+  return new Side(target, reads, members)
 }
 
 function cpuNow(): Cpu {
@@ -113,9 +138,10 @@ function cpuNow(): Cpu {
   return { apiservers, gateway: cpuSeconds(world.gateway.pid) }
 }
 
-function pagesOf({ target }: Side): number {
-  const members = target === all.target ? MEMBERS.length : 1
-  return Math.ceil(((size('pods') + PREPARED_PODS) * members) / PAGE)
+/** Each member's last page is one that is not full, when each is read by itself. */
+function pagesOf(side: Side): number {
+  const pods = size('pods') + PREPARED_PODS
+  return side === all ? Math.ceil((pods * side.members) / PAGE) : Math.ceil(pods / PAGE) * side.members
 }
 
 /** What a second costs in which there is nothing to do. */
@@ -139,7 +165,7 @@ async function measure(sides: readonly Side[]): Promise<void> {
         await world.pass()
         const before = cpuNow()
         const fromMs = performance.now()
-        const read = await readOnce(side, kind)
+        const read = await side.read(kind)
         const after = cpuNow()
         const seconds = (performance.now() - fromMs) / 1000
         if (kind === 'LIST in pages' && read.pages !== pagesOf(side))
@@ -188,7 +214,7 @@ async function measureFrozen(side: Side): Promise<readonly Frozen[]> {
   const kinds: readonly (readonly [string, () => Promise<TimedRead>])[] = [
     ['LIST of a page', () => side.reads.read(`${PATH}?limit=${PAGE}`)],
     ['GET of a pod of another member', () => side.reads.read(pod)],
-    ['WATCH, until the end of the state', () => readOnce(side, 'WATCH')],
+    ['WATCH, until the end of the state', () => side.read('WATCH')],
   ]
   for (const [, read] of kinds) await read()
   await sleep(RIGHTS_ARE_OLD_MS)
@@ -213,6 +239,13 @@ async function measureFrozen(side: Side): Promise<readonly Frozen[]> {
   }
 }
 
+function eventsRow([one, through]: readonly Side[], events: ReadonlyMap<string, number>): string[] {
+  const cells = [one, undefined, through, all].map((side) =>
+    side === undefined ? '-' : milliseconds(events.get(side.target.name) ?? Number.NaN),
+  )
+  return [`an event of ${MEMBERS[0]}`, ...cells]
+}
+
 function slowest(sides: readonly Side[], kind: Kind): Side | undefined {
   return sides.toSorted((a, b) => a.median(kind, ({ ms }) => ms) - b.median(kind, ({ ms }) => ms)).at(-1)
 }
@@ -224,8 +257,13 @@ try {
   process.stdout.write(
     `${MEMBERS.length} members with ${size('pods')} pods each, ${mebibytes(bytes)} as a list of all; ${size('threads')} gateway threads\n\n`,
   )
-  await measure([...direct, ...cached, all])
-  const sidesOf = (kind: Kind): readonly (Side | undefined)[] => [slowest(direct, kind), slowest(cached, kind), all]
+  const [one, through] = [direct[0], cached[0]]
+  if (one === undefined || through === undefined) throw new Error('there are no members')
+  const atOnce = new AtOnce(direct, one)
+  await measure([...direct, atOnce, ...cached, all])
+  const sidesOf = (kind: Kind): readonly (Side | undefined)[] => [
+    ...[slowest(direct, kind), atOnce, slowest(cached, kind), all],
+  ]
   const rows = KINDS.flatMap((kind) => {
     const cells = (of: (one: Measured) => number, text: (value: number) => string): string[] =>
       sidesOf(kind).map((side) => (side === undefined ? '-' : text(side.median(kind, of))))
@@ -238,13 +276,12 @@ try {
       ['- reads with a Warning', ...sidesOf(kind).map((side) => String(side?.warned(kind) ?? '-'))],
     ]
   })
-  const [one, through] = [direct[0], cached[0]]
-  const watching = one === undefined || through === undefined ? [] : [one, through, all]
+  const watching = [one, through, all]
   const events = await measureEvents(watching)
   table([
-    ['', 'the slowest member, direct', 'the slowest through its cache', 'all'],
+    ['', 'the slowest member, direct', 'all members direct, at once', 'the slowest through its cache', 'all'],
     ...rows,
-    [`an event of ${MEMBERS[0]}`, ...watching.map(({ target }) => milliseconds(events.get(target.name) ?? Number.NaN))],
+    eventsRow(watching, events),
   ])
   const frozen = await measureFrozen(all)
   process.stdout.write('\n')
