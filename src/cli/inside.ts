@@ -8,7 +8,7 @@ import { AdminClient, type AdminClientOptions } from './client/admin-client.ts'
 import { type CommandOutput, reportUserErrors } from './command/output.ts'
 import { writeNewFile } from './io/local-files.ts'
 
-export interface LogLevelOptions extends AdminClientOptions, CommandOutput {
+interface LogLevelOptions extends AdminClientOptions, CommandOutput {
   /** undefined = only show it. */
   readonly level?: string
   /** A duration, `10m`. */

@@ -36,7 +36,7 @@ const NOTHING = Buffer.alloc(0)
 
 // What the next bytes are.
 export const FIRST_LINE = 0
-export const FIELD_LINE = 1
+const FIELD_LINE = 1
 const TRAILER_LINE = 2
 export const CHUNK_LINE = 3
 const CHUNK_END = 4

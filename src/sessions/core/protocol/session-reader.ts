@@ -40,7 +40,7 @@ export function readerFor(
 }
 
 /** Streams of an exec or attach, of which remotecommand needs five. */
-export const MAX_SESSION_STREAMS = 16
+const MAX_SESSION_STREAMS = 16
 
 /** By number; what comes on others is not part of the session. */
 const CHANNELS: readonly SessionChannel[] = ['stdin', 'stdout', 'stderr', 'error', 'resize']

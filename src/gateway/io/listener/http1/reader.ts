@@ -35,7 +35,7 @@ export interface Http1Head {
 
 const BAD_REQUEST = '400 Bad Request'
 const NOT_IMPLEMENTED = '501 Not Implemented'
-export const FIELDS_TOO_LARGE = '431 Request Header Fields Too Large'
+const FIELDS_TOO_LARGE = '431 Request Header Fields Too Large'
 
 /** More fields than any client sends. */
 const MAX_HEADER_PAIRS = 2000

@@ -172,7 +172,7 @@ function statusOf(bytes: Buffer, from: number, to: number): number {
 const TIMEOUT = 'timeout='
 
 /** The timeout that Keep-Alive announces; -1 = none. Its first digits count, and at most as many as are needed. */
-export function keepAliveSecondsOf(value: string): number {
+function keepAliveSecondsOf(value: string): number {
   const at = value === '' ? -1 : value.toLowerCase().indexOf(TIMEOUT)
   if (at < 0) return DEFAULT_KEEP_ALIVE
   const seconds = Number.parseInt(value.slice(at + TIMEOUT.length, at + TIMEOUT.length + 9), 10)
