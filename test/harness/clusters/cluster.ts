@@ -1,6 +1,7 @@
 // A real Kubernetes cluster on this machine: etcd, kube-apiservers, and as much of the rest as a test asks for.
 
 import { rmSync } from 'node:fs'
+import { Agent } from 'node:https'
 import { join } from 'node:path'
 import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { type Binaries, binaries } from '../binaries.ts'
@@ -92,6 +93,8 @@ export class TestCluster {
   #kubeconfigs = 0
   #nodes = 0
   readonly #components = new Set<string>()
+  /** A handshake costs both sides more than most requests. */
+  readonly #agent = new Agent({ keepAlive: true, timeout: 5000 })
 
   constructor(
     name: string,
@@ -162,7 +165,14 @@ export class TestCluster {
 
   /** One request to apiserver 0, as the administrator unless told otherwise. */
   request(path: string, options: Partial<KubeRequest> = {}): Promise<KubeResponse> {
-    return kubeRequest({ server: this.#url(), ca: this.ca.certPem, user: this.admin, path, ...options })
+    return kubeRequest({
+      server: this.#url(),
+      ca: this.ca.certPem,
+      user: this.admin,
+      path,
+      agent: this.#agent,
+      ...options,
+    })
   }
 
   /** Who the component is when it talks to the cluster, direct or through a gateway. */
@@ -217,6 +227,7 @@ export class TestCluster {
     await Promise.all(this.#processes.map((process) => process.stop(0)))
     await Promise.all(this.apiservers.map((apiserver) => apiserver.kill()))
     await this.etcd.stop()
+    this.#agent.destroy()
     if (process.env['PORTCULLIS_KEEP'] === undefined) rmSync(this.dir, { recursive: true, force: true })
   }
 

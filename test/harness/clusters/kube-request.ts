@@ -1,6 +1,6 @@
 // One HTTP/1.1 request to an apiserver or a gateway, for what the harness and tests ask without kubectl.
 
-import { type RequestOptions, request } from 'node:https'
+import { type Agent, type RequestOptions, request } from 'node:https'
 import type { Credentials } from './kubeconfig.ts'
 
 export interface KubeRequest {
@@ -21,6 +21,8 @@ export interface KubeRequest {
   readonly serverName?: string
   /** Default 30 s. */
   readonly timeoutMs?: number
+  /** Keeps connections for later requests. Default: each has a connection of its own, so that those to a gateway meet all of its threads. */
+  readonly agent?: Agent
 }
 
 export interface KubeResponse {
@@ -54,7 +56,7 @@ export function kubeRequest(options: KubeRequest): Promise<KubeResponse> {
     ...(cert !== undefined && { cert: cert.certPem, key: cert.keyPem }),
     ...(options.serverName !== undefined && { servername: options.serverName }),
     timeout: options.timeoutMs ?? 30_000,
-    agent: false,
+    agent: options.agent ?? false,
   }
   return new Promise((resolve, reject) => {
     const outgoing = request(tls, (response) => {
@@ -69,7 +71,11 @@ export function kubeRequest(options: KubeRequest): Promise<KubeResponse> {
       })
     })
     outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer from ${options.server}${options.path}`)))
-    outgoing.on('error', reject)
+    outgoing.on('error', (error) => {
+      // The server has closed a kept connection at the same moment: it has not read the request.
+      if (outgoing.reusedSocket && 'code' in error && error.code === 'ECONNRESET') resolve(kubeRequest(options))
+      else reject(error)
+    })
     outgoing.end(body)
   })
 }
