@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { createCA } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Request } from '../../test/harness/clients/h2-client.ts'
@@ -16,7 +17,8 @@ import { connectControl, createObjects, patchObject } from '../load/control.ts'
 import { cpuSeconds } from '../load/processes.ts'
 
 const FEW = 10
-const MANY = 2_000
+/** `--clusters n`. */
+const MANY = Number(parseArgs({ options: { clusters: { type: 'string', default: '2000' } } }).values.clusters)
 const CHANGES = 100
 const ROUNDS = 5
 /** Enough for the kernel to give every thread some. */

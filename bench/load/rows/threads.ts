@@ -7,9 +7,8 @@ import { type Bench, type LoadOptions, type LoadSample, Samples } from '../bench
 import { cpuSeconds, type Server } from '../processes.ts'
 
 const SECONDS = 3
-/** Few enough that by chance one thread would often get ten of them, and the other one idle. */
-const FEW_CONNECTIONS = 16
-const CONNECTIONS = 64
+/** With few, one thread would by chance often get most of them, and the other one idle. */
+const CONNECTIONS = { threads: 64, 'threads.few': 16, 'threads.four': 4 }
 
 interface Sample extends LoadSample {
   /** Cores that client and upstream left. */
@@ -25,12 +24,9 @@ export async function threads(bench: Bench): Promise<void> {
   const upstream = await bench.nghttpd('any')
   const one = await bench.portcullis({ upstreamPort: upstream.port, name: 'one thread', threads: 1, place: 'any' })
   const two = await bench.portcullis({ upstreamPort: upstream.port, name: 'two threads', threads: 2, place: 'any' })
-  const options = { connections: CONNECTIONS, streams: 16, seconds: SECONDS, place: 'any' } as const
+  const options = { connections: CONNECTIONS.threads, streams: 16, seconds: SECONDS, place: 'any' } as const
   for (const server of [one, two]) await bench.load(server, { ...options, seconds: 2 * SECONDS, tolerated: 1 })
-  for (const [id, connections] of [
-    ['threads', CONNECTIONS],
-    ['threads.few', FEW_CONNECTIONS],
-  ] as const) {
+  for (const [id, connections] of Object.entries(CONNECTIONS)) {
     const samples = await measure(bench, upstream, [one, two], { ...options, connections })
     bench.report.table(
       `Two threads against one, ${connections} connections: nothing is tied to a core; client and upstream take their part of the two`,

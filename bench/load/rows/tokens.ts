@@ -10,6 +10,7 @@ const SECONDS = 3
 const COLD = 'Portcullis, 1,000 tokens of 1 KB, first request of each'
 const WARM = 'Portcullis, 1,000 tokens of 1 KB, remembered'
 const CERTIFICATE = 'Portcullis, x509'
+const HAPROXY = 'HAProxy, x509'
 
 export async function tokens(bench: Bench): Promise<void> {
   const upstream = await bench.upstream()
@@ -19,7 +20,7 @@ export async function tokens(bench: Bench): Promise<void> {
   await first(bench, gateway, 'warm-up')
   const samples = new Samples<LoadSample>()
   for (let round = 0; round < bench.rounds; round++) {
-    samples.add('HAProxy, x509', await load(bench, haproxy, { identity: 'x509' }))
+    samples.add(HAPROXY, await load(bench, haproxy, { identity: 'x509' }))
     samples.add(CERTIFICATE, await load(bench, gateway, { identity: 'x509' }))
     samples.add(COLD, await first(bench, gateway, `round-${round}`))
     samples.add(WARM, await load(bench, gateway, { identity: 'tokens', tokens: `round-${round}` }))
@@ -35,6 +36,7 @@ export async function tokens(bench: Bench): Promise<void> {
       samples.median(name, (sample) => sample.perSecond / Math.min(sample.cores, 1)).toFixed(0),
     ]),
   )
+  bench.report.result('tokens.haproxy', samples.ratio(WARM, HAPROXY, cpuMicros))
   bench.report.result('tokens.warm', samples.ratio(WARM, CERTIFICATE, cpuMicros))
   bench.report.result('tokens.cold', samples.ratio(COLD, WARM, cpuMicros))
 }
