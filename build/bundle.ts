@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path'
 import type { BuildOptions } from 'esbuild'
+import { NODE_HTTP } from './node-http.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 /** Modules that are started or loaded by their path (PROGRAM_FILES); their names stand there, too. */
@@ -31,6 +32,7 @@ export const BUNDLE_OPTIONS = {
   // Not those of the type checker, which an image is built without.
   tsconfigRaw: {},
   banner: { js: REQUIRE },
+  plugins: [NODE_HTTP],
   sourcemap: 'linked',
   sourcesContent: true,
   // node_modules may be a link; its packages are still named from here.

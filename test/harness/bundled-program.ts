@@ -14,7 +14,8 @@ const BUNDLE = join(ROOT, 'node_modules/.cache/portcullis/program')
 
 /** Bundles the sources as they are now. @returns variables for test processes, by which their `MAIN` is the bundle */
 export async function bundleProgram(): Promise<Readonly<Record<string, string>>> {
-  const { outputFiles } = await build({ ...BUNDLE_OPTIONS, outdir: BUNDLE, write: false, plugins: [OWN_MODULES] })
+  const plugins = [...BUNDLE_OPTIONS.plugins, OWN_MODULES]
+  const { outputFiles } = await build({ ...BUNDLE_OPTIONS, outdir: BUNDLE, write: false, plugins })
   mkdirSync(BUNDLE, { recursive: true })
   // Another run may be using the same files.
   for (const { path, contents } of outputFiles) {
@@ -24,6 +25,13 @@ export async function bundleProgram(): Promise<Readonly<Record<string, string>>>
     renameSync(unfinished, path)
   }
   return { [PROGRAM_VARIABLE]: join(BUNDLE, 'main.mjs') }
+}
+
+/** The bundle that `test/run.ts` has made; where a file runs without it, one that is made now. @returns the path of the entry point */
+export async function bundledMain(): Promise<string> {
+  const main = process.env[PROGRAM_VARIABLE] ?? (await bundleProgram())[PROGRAM_VARIABLE]
+  if (main === undefined) throw new Error('the bundle has no entry point')
+  return main
 }
 
 /** In all but these it says and does what the sources do: it names itself `bin/portcullis`, and no commit. */

@@ -105,6 +105,12 @@ describe('what is in it', () => {
       }
     },
   )
+
+  test('no module of it imports node:http as Node has it, which loads undici in each process and thread', () => {
+    for (const name of files(join(installed, 'dist')).filter((file) => file.endsWith('.mjs'))) {
+      assert.doesNotMatch(readFileSync(join(installed, 'dist', name), 'utf8'), /^(import|\}) .*"(node:)?http";$/m, name)
+    }
+  })
 })
 
 describe('without a Node that can run it', () => {
