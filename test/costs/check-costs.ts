@@ -28,6 +28,6 @@ function check(parser: Parser, shape: Shape, limit: number, name = ''): void {
   const found = `${ns.toFixed(1)} ns for each of ${length} characters, ${referenceNs.toFixed(1)} for each of ${reference}`
   assert.ok(ratio <= MOST, `${name} ${found}`)
   if (parser.heap === undefined) return
-  const held = heldBytes(parser, shape, limit)
+  const held = heldBytes(parser, shape, limit, parser.heap)
   assert.ok(held <= parser.heap, `${name} ${held.toFixed(1)} bytes are held for a character, ${parser.heap} permitted`)
 }

@@ -1,7 +1,7 @@
 // What reading an input costs: processor time of this thread, the least of some tries, so that it matters neither how fast the
 // machine is nor what else runs on it; and the heap that the result holds.
 
-import { setFlagsFromString } from 'node:v8'
+import { GCProfiler, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Parser } from './parser.ts'
 import { KIB, repeat, type Shape, write } from './shapes.ts'
@@ -111,17 +111,37 @@ function threadMicroseconds(): number {
   return user + system
 }
 
-/** Bytes of heap, and outside of it, that the results hold for each character of the input. */
-export function heldBytes(parser: Parser, shape: Shape, length: number): number {
+/**
+ * Bytes of heap, and outside of it, that the results hold for each character of the input.
+ * @param most is enough to know: where a look at young objects alone finds no more, the whole heap is not collected, which takes longer than all else
+ */
+export function heldBytes(parser: Parser, shape: Shape, length: number, most = 0): number {
   const read = parser.open(write(shape, length))
   read()
   const rounds = Math.max(1, Math.ceil(MEASURED_CHARACTERS / length))
   const results: unknown[] = new Array(rounds)
+  const fill = (): void => {
+    for (let round = 0; round < rounds; round++) results[round] = read()
+  }
+  const atMost = grownBytes(fill) / (rounds * length)
+  if (atMost <= most) return atMost
+  results.fill(undefined)
   const before = usedBytes()
-  for (let round = 0; round < rounds; round++) results[round] = read()
+  fill()
   const used = usedBytes() - before
   results.length = 0
   return used / (rounds * length)
+}
+
+/** By how much all that is used grows, with what has died old: at least what `fill` keeps. Infinity: the heap was collected meanwhile, nothing is known. */
+function grownBytes(fill: () => void): number {
+  const collections = new GCProfiler()
+  collections.start()
+  const before = usedBytes('minor')
+  fill()
+  const grown = usedBytes('minor') - before
+  const { statistics } = collections.stop()
+  return statistics.every(({ gcType }) => gcType === 'Scavenge') ? grown : Number.POSITIVE_INFINITY
 }
 
 /** So much is read for a measurement of memory: what the process itself allocates in the meantime is little beside it. */
@@ -130,8 +150,8 @@ const MEASURED_CHARACTERS = 256 * KIB
 setFlagsFromString('--expose-gc')
 const collect: unknown = runInNewContext('gc')
 
-function usedBytes(): number {
-  if (typeof collect === 'function') collect()
+function usedBytes(type: 'major' | 'minor' = 'major'): number {
+  if (typeof collect === 'function') collect({ type })
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }
