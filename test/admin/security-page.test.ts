@@ -8,7 +8,7 @@ import process from 'node:process'
 import { after, before, test } from 'node:test'
 import { type RunningDemo, startDemo } from '../../src/demo/demo.ts'
 import { binaries } from '../harness/binaries.ts'
-import { commandBlocks, ReaderShell } from '../harness/docs/command-blocks.ts'
+import { commandBlocks, portcullisCommand, ReaderShell } from '../harness/docs/command-blocks.ts'
 import { freePorts } from '../harness/ports.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -40,7 +40,8 @@ before(async () => {
   const [home, cwd] = ['home', 'checkout'].map((name) => join(folder, name))
   for (const path of [home, cwd]) mkdirSync(path ?? '')
   symlinkSync(join(dir, 'access.log'), join(cwd ?? '', 'access.log'))
-  symlinkSync(join(ROOT, 'bin'), join(cwd ?? '', 'bin'))
+  mkdirSync(join(cwd ?? '', 'bin'))
+  writeFileSync(join(cwd ?? '', 'bin/portcullis'), portcullisCommand(join(folder, 'pid')), { mode: 0o755 })
   const { kubectl } = await binaries()
   const path = `${dirname(kubectl)}:${dirname(process.execPath)}:${process.env['PATH']}`
   const env = { PATH: path, KUBECONFIG: kubeconfig, PORTCULLIS_ADMIN: `http://${at(admin)}` }

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { binaries } from '../binaries.ts'
 import { endWithThisProcess } from '../process.ts'
+import { MAIN } from '../program.ts'
 import { waitFor } from '../wait.ts'
 
 /** Runs a line in a shell. */
@@ -223,20 +224,22 @@ interface Shell {
   readonly open: (line: string) => OpenLine
 }
 
-/** A shell in the checkout, with the kubectl of the tests, and the programs in HOME. */
+/** A shell in the checkout, with the kubectl of the tests, and the programs in HOME. `bin/portcullis` in its lines is what tests start as the program. */
 async function shell(prelude: string, env: Readonly<Record<string, string>>): Promise<Shell> {
   const path = `${env['HOME']}:${dirname((await binaries()).kubectl)}:${process.env['PATH']}`
   const options = { env: { ...process.env, PATH: path, ...env }, cwd: ROOT }
+  const tested = (text: string): string => text.replaceAll('bin/portcullis', `${process.execPath} ${MAIN}`)
   return {
     run: (line) =>
       new Promise((resolve) => {
-        execFile('sh', ['-c', prelude + line], { ...options, timeout: LINE_TIMEOUT_MS }, (error, stdout, stderr) => {
+        const args = ['-c', tested(prelude + line)]
+        execFile('sh', args, { ...options, timeout: LINE_TIMEOUT_MS }, (error, stdout, stderr) => {
           resolve({ code: Number(error === null ? 0 : error.code), text: stdout + stderr })
         })
       }),
     open(line) {
       // Its own process is the one that is ended.
-      const child = spawn('sh', ['-c', `exec ${line}`], { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+      const child = spawn('sh', ['-c', `exec ${tested(line)}`], { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
       endWithThisProcess(child)
       let text = ''
       for (const output of [child.stdout, child.stderr]) output.setEncoding('utf8').on('data', (some) => (text += some))
