@@ -99,7 +99,8 @@ test('the simulation finds what Podseidon lets through', async () => {
 test('the simulation finds over-admissions of a process that trusts the clocks of others', async () => {
   let over = 0
   const settings = { ...DEFAULT_SIM_SETTINGS, trustsClocks: true }
-  for (let seed = 1; seed <= 400 && over === 0; seed++)
+  // The first that shows it is 175.
+  for (let seed = 170; seed <= 570 && over === 0; seed++)
     over += (await simulate(seed, 'portcullis', { settings })).overAdmissions
   assert.ok(over > 0)
 })
