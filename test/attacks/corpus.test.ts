@@ -10,7 +10,7 @@ import { ALWAYS_ALLOWED, type Attack, type Who } from './attack.ts'
 import { Attacker } from './attacker.ts'
 import { Bystander } from './bystander.ts'
 import { loadCorpus } from './corpus.ts'
-import { type Scene, startScene } from './scene.ts'
+import { bundledCommand, type Scene, startScene } from './scene.ts'
 import { stallsOf } from './stalls.ts'
 import type { Outcome } from './worker-messages.ts'
 
@@ -41,7 +41,7 @@ interface Stalled {
 const stalled = new Map<string, Stalled>()
 
 before(async () => {
-  scene = await startScene({ threads: THREADS })
+  scene = await startScene({ threads: THREADS, program: await bundledCommand() })
   attacker = await Attacker.start()
   bystander = await Bystander.start(scene)
   // What is compiled, connected and asked for once.

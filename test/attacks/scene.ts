@@ -6,11 +6,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import process from 'node:process'
 import { clientProgram } from '../../bench/load/client-program.ts'
 import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { VIEWER_GROUP } from '../../src/kube/api/own-names.ts'
 import { issueControlCertificate } from '../../src/pki/io/control-pki.ts'
 import { createCA, issueCertificate, type KeyPair } from '../../src/pki/io/pki.ts'
+import { bundledMain } from '../harness/bundled-program.ts'
 import { EMBEDDED_FLAGS, type EmbeddedGateway, startEmbedded, UC_PATH } from '../harness/gateways/embedded.ts'
 import { ALLOW_ALL, base64, clientPair } from '../harness/objects/objects.ts'
 import { writeKeyPair } from '../harness/pki.ts'
@@ -26,6 +28,14 @@ const PROGRAM = join(import.meta.dirname, '../../bin/portcullis')
 const PROXIED_HOST = '127.0.0.2'
 const BALANCER = '127.0.0.3'
 const SERVED = 'proxy.kubegateway.io/v1alpha1'
+
+/** As bin/portcullis starts it. */
+const NODE_FLAGS = ['--max-semi-space-size=16', '--v8-pool-size=1']
+
+/** The bundle, with the flags of Node that bin/portcullis has: a gateway whose memory is not the compiler's, and that starts sooner. */
+export async function bundledCommand(): Promise<readonly string[]> {
+  return [process.execPath, ...NODE_FLAGS, await bundledMain()]
+}
 
 export interface SceneOptions {
   /** The threads of the gateway. */

@@ -1,26 +1,22 @@
 // A gateway in a control group of the size that it has computed for itself, and all attacks of the corpus at once beside another user.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { loadCorpus } from '../attacks/corpus.ts'
-import { HOST, type Scene, startScene } from '../attacks/scene.ts'
+import { bundledCommand, HOST, type Scene, startScene } from '../attacks/scene.ts'
 import { SMALL_PATH } from '../attacks/wire/http2.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { endWithThisProcess, guarded } from '../harness/process.ts'
 import type { AttackAll } from './attack-all.ts'
 import { createControlGroup } from './control-group.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
 /** Each runs a part of the attacks. */
 const ATTACKERS = 4
 const BETWEEN_MS = 20
 /** Characters that are told of a failure. */
 const LONGEST_WHY = 200
-/** As bin/portcullis starts it. */
-const NODE_FLAGS = '--max-semi-space-size=16 --v8-pool-size=1'
 
 export interface UnderAttack {
   /** What the gateway says is the most that it takes. */
@@ -50,12 +46,10 @@ export interface AttackOptions {
 }
 
 export async function attackWithin({ threads, limitBytes, forMs }: AttackOptions): Promise<UnderAttack> {
-  const dir = mkdtempSync(join(tmpdir(), 'portcullis-bundle-'))
-  execFileSync(process.execPath, ['build/build.ts', '--out', join(dir, 'dist')], { cwd: ROOT, stdio: 'ignore' })
+  const command = (await bundledCommand()).map((part) => `"${part}"`).join(' ')
   const group = createControlGroup(limitBytes)
-  // In place of the sources, whose compiler takes memory that a gateway does not.
   const [shell = '', flag = '', , procs = ''] = group.prefix
-  const script = `echo $$ > "$0" && shift && exec "${process.execPath}" ${NODE_FLAGS} ${dir}/dist/main.mjs "$@"`
+  const script = `echo $$ > "$0" && shift && exec ${command} "$@"`
   const scene = await startScene({ threads, gatewayPrefix: [shell, flag, script, procs] })
   const attackers: ChildProcess[] = []
   try {
@@ -78,7 +72,6 @@ export async function attackWithin({ threads, limitBytes, forMs }: AttackOptions
     for (const attacker of attackers) attacker.kill('SIGKILL')
     await scene.stop()
     group.remove()
-    rmSync(dir, { recursive: true, force: true })
   }
 }
 

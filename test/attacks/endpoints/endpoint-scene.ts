@@ -1,20 +1,14 @@
 // The scene of the other attacks, on a gateway with a limit of memory, and beside its cluster one of a hostile operator for each kind of call.
 
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import process from 'node:process'
 import { UC_PATH } from '../../harness/gateways/embedded.ts'
 import { ALLOW_ALL, base64 } from '../../harness/objects/objects.ts'
-import { type Scene, startScene } from '../scene.ts'
+import { bundledCommand, type Scene, startScene } from '../scene.ts'
 import { stallsOf } from '../stalls.ts'
 import { type CallKind, callsIn, ISSUER_AUDIENCE } from './calls.ts'
 import { HostileEndpoints } from './hostile-endpoints.ts'
-
-const ROOT = join(import.meta.dirname, '../../..')
-/** As bin/portcullis starts it. */
-const NODE_FLAGS = ['--max-semi-space-size=16', '--v8-pool-size=1']
 
 export interface EndpointFacts {
   readonly running: boolean
@@ -42,10 +36,7 @@ export interface EndpointScene {
 }
 
 export async function startEndpointScene(memoryLimit: string): Promise<EndpointScene> {
-  const dir = mkdtempSync(join(tmpdir(), 'portcullis-bundle-'))
-  // In place of the sources, whose compiler takes memory that a gateway does not.
-  execFileSync(process.execPath, ['build/build.ts', '--out', join(dir, 'dist')], { cwd: ROOT, stdio: 'ignore' })
-  const program = [process.execPath, ...NODE_FLAGS, join(dir, 'dist/main.mjs')] as const
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-endpoints-'))
   const endpoints = await HostileEndpoints.start()
   const caFile = join(dir, 'hostile-ca.pem')
   writeFileSync(caFile, endpoints.ca.certPem)
@@ -55,7 +46,7 @@ export async function startEndpointScene(memoryLimit: string): Promise<EndpointS
     '--control-oidc-client-id=portcullis',
     `--control-oidc-ca-file=${caFile}`,
   ]
-  const scene = await startScene({ threads: 1, program, flags })
+  const scene = await startScene({ threads: 1, program: await bundledCommand(), flags })
   const { embedded } = scene
   return {
     scene,
