@@ -132,6 +132,9 @@ test('shared fields mean the same on every connection, at any time', () => {
     assert.deepEqual(decoder.fields, list)
   }
   assert.equal(shared.buffer.byteLength, shared.length, 'no more memory than needed')
+  encodeShared(['impersonate-user', 'x'.repeat(4000)])
+  assert.equal(fresh.decode(Buffer.from(shared), 0, shared.length, ROOMY), DECODED)
+  assert.deepEqual(fresh.fields, list, 'nor memory that others write to')
   assert.equal(listBytes, list.join('').length + 4 * 32)
 })
 

@@ -3,6 +3,7 @@
 
 import type { EncodedFields } from '../../kit/api/stream.ts'
 import { writeLatin1 } from './latin1.ts'
+import { blockScratch } from './scratch.ts'
 import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './static.ts'
 
 /** More of the peer's table is never used. */
@@ -254,7 +255,7 @@ export function listBytesOf(bound: number, fields: number): number {
  */
 export function encodeShared(list: readonly string[]): EncodedFields {
   const bound = encodeBound(list)
-  const out = Buffer.allocUnsafeSlow(bound)
+  const out = blockScratch.of(bound)
   let to = 0
   for (let i = 0; i + 1 < list.length; i += 2) {
     const name = list[i] as string

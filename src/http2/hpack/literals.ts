@@ -182,7 +182,7 @@ class LiteralMemo {
   }
 
   /** Caches the literal from `from` to `to` and its value. */
-  keep(block: Uint8Array, from: number, to: number, value: string, flags: number): void {
+  keep(block: Buffer, from: number, to: number, value: string, flags: number): void {
     const length = to - from
     this.value = value
     this.flags = flags
@@ -192,8 +192,7 @@ class LiteralMemo {
       return
     }
     if (length > this.#octets.length) this.#octets = new Uint8Array(Math.max(64, 2 ** Math.ceil(Math.log2(length))))
-    const octets = this.#octets
-    for (let i = 0; i < length; i++) octets[i] = block[from + i] as number
+    block.copy(this.#octets, 0, from, to)
     this.#length = length
   }
 }

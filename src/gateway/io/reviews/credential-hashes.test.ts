@@ -120,3 +120,10 @@ test('a JWT as a JSON object is recognised as such', () => {
   assert.ok(isUnrecognisable('\t{"payload":""}'))
   assert.ok(!isUnrecognisable('eyJhbGciOiJFUzI1NiJ9.e.A'))
 })
+
+test('a token without three parts is not a JWT, and its white space counts', () => {
+  for (const token of ['a.b', 'a.b.c.d', 'a.b.c.', '....', '.', 'a b'])
+    assert.equal(tokenHashes(token).length, 1, token)
+  assert.equal(tokenHashes('..').length, 2)
+  assert.notEqual(tokenHashes('a b')[0], tokenHashes('ab')[0])
+})

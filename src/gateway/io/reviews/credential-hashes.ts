@@ -14,8 +14,9 @@ const LONG_FORM = 0x80
 /** Hash of the token as it is, and for a JWT of its header and claims in canonical form. */
 export function tokenHashes(token: string): readonly string[] {
   const whole = sha256(token)
-  if (isUnrecognisable(token)) return [whole, UNRECOGNISABLE]
-  const claims = signedPartOfJwt(token)
+  const read = asParsed(token)
+  if (isObject(read)) return [whole, UNRECOGNISABLE]
+  const claims = signedPartOfJwt(read)
   return claims === undefined ? [whole] : [whole, sha256(claims)]
 }
 
@@ -29,7 +30,15 @@ export function revocableTokenHash(token: string): string {
 
 /** A JWT as a JSON object (RFC 7515 section 7.2) has endless spellings; no real client sends one. */
 export function isUnrecognisable(token: string): boolean {
-  return token.replace(WHITE_SPACE, '').startsWith('{')
+  return isObject(asParsed(token))
+}
+
+function asParsed(token: string): string {
+  return token.replace(WHITE_SPACE, '')
+}
+
+function isObject(parsed: string): boolean {
+  return parsed.startsWith('{')
 }
 
 /** Hash of the certificate as sent, and of its signed part. @param der the leaf */
@@ -43,12 +52,15 @@ export function sha256(data: string | Buffer): string {
   return hash('sha256', data, 'hex')
 }
 
-/** `header.payload` (RFC 7515 section 5.1), decoded and re-encoded; undefined if the token is not a JWT. */
-function signedPartOfJwt(token: string): string | undefined {
-  const parts = token.replace(WHITE_SPACE, '').split('.')
-  if (parts.length !== 3) return undefined
-  const [header = '', payload = ''] = parts.map((part) => Buffer.from(part, 'base64url').toString('base64url'))
-  return `${header}.${payload}`
+/** `header.payload` (RFC 7515 section 5.1), decoded and re-encoded; undefined if the token is not a JWT. @param parsed without white space */
+function signedPartOfJwt(parsed: string): string | undefined {
+  const [header, payload, signature, more] = parsed.split('.', 4)
+  if (header === undefined || payload === undefined || signature === undefined || more !== undefined) return undefined
+  return `${canonical(header)}.${canonical(payload)}`
+}
+
+function canonical(part: string): string {
+  return Buffer.from(part, 'base64url').toString('base64url')
 }
 
 /** tbsCertificate (RFC 5280 section 4.1): the first element of the outer sequence, with its header. */

@@ -3,7 +3,13 @@ import { describe, test } from 'node:test'
 import { CallLimitError } from '../../../kube/core/answers/call-errors.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
 import { createAccessReviewer } from './access-review.ts'
-import { createTokenReviewer, MAX_REMEMBERED_BYTES, type ReviewCall } from './token-review.ts'
+import {
+  createTokenReviewer,
+  MAX_REMEMBERED_BYTES,
+  type ReviewCall,
+  type TokenQuery,
+  type TokenReviewer,
+} from './token-review.ts'
 
 const MADE_UP = 60_000
 
@@ -112,4 +118,79 @@ test('a review that the gateway holds back has no result, and is not counted as 
   assert.deepEqual(verdict, { kind: 'unavailable', message: 'too many', retryAfterSeconds: 3 })
   assert.deepEqual(lookups, ['limited'])
   assert.equal(reviewer.size(), 0)
+})
+
+describe('one cached answer', () => {
+  const asks = (reviewer: TokenReviewer, call: ReviewCall) => (query: Partial<TokenQuery>) =>
+    reviewer.review(
+      { cluster: 'prod', epoch: 1, token: 't', audiences: [], successTtlMs: 1_000, failureTtlMs: 1_000, ...query },
+      call,
+    )
+  const create = (): TokenReviewer =>
+    createTokenReviewer(
+      () => 0,
+      () => undefined,
+    )
+  const accepted = (username: string) => ({
+    status: 201,
+    body: JSON.stringify({ status: { authenticated: true, audiences: ['a', 'ab', 'b'], user: { username } } }),
+  })
+
+  test('is of one token in one cluster, epoch and list of audiences, wherever the text of one ends', async () => {
+    let asked = 0
+    const ask = asks(create(), () => Promise.resolve(accepted(`user-${++asked}`)))
+    const queries: Partial<TokenQuery>[] = [
+      {},
+      { token: 't:' },
+      { cluster: 'pro', token: 'dt' },
+      { cluster: 'prod1', epoch: 1 },
+      { cluster: 'prod', epoch: 11 },
+      { cluster: '4:prod' },
+      { token: '1:t' },
+      { token: 't1:a' },
+      { audiences: ['a'] },
+      { audiences: ['a', 'b'] },
+      { audiences: ['ab'] },
+      { audiences: ['a1:b'] },
+      { token: 't', cluster: 'prod', audiences: ['b', 'a'] },
+    ]
+    for (const query of queries) await ask(query)
+    assert.equal(asked, queries.length)
+    const names = queries.map((query) => {
+      const known = ask(query)
+      return known instanceof Promise || known.kind !== 'authenticated' ? '' : known.user.name
+    })
+    // None of the upstream's audiences is 'a1:b': rejected, and remembered as that.
+    assert.deepEqual(
+      names,
+      queries.map((query, i) => (query.audiences?.[0] === 'a1:b' ? '' : `user-${i + 1}`)),
+    )
+    assert.equal(asked, queries.length)
+  })
+
+  test('answers all who ask meanwhile, and nobody of a later epoch, whichever is answered first', async () => {
+    const pending: ((answer: { status: number; body: string }) => void)[] = []
+    const ask = asks(create(), () => new Promise((resolve) => pending.push(resolve)))
+    const before = [ask({ epoch: 1 }), ask({ epoch: 1 })]
+    const after = ask({ epoch: 2 })
+    assert.equal(pending.length, 2, 'asked at once')
+    pending[1]?.({ status: 201, body: JSON.stringify({ status: { authenticated: false } }) })
+    assert.equal((await after).kind, 'rejected')
+    pending[0]?.(accepted('carol'))
+    for (const one of before) assert.equal((await one).kind, 'authenticated')
+    assert.equal((await ask({ epoch: 2 })).kind, 'rejected')
+    assert.equal(pending.length, 2)
+  })
+
+  test('whose call throws, or breaks, leaves nothing behind: the next one asks again', async () => {
+    let asked = 0
+    const ask = asks(create(), () => {
+      if (++asked === 1) throw new Error('no call')
+      if (asked === 2) return Promise.reject(new Error('broke'))
+      return Promise.resolve(asked === 3 ? { status: 201, body: '{"status":' } : accepted('carol'))
+    })
+    for (let i = 0; i < 3; i++) assert.equal((await ask({})).kind, 'unavailable')
+    assert.equal((await ask({})).kind, 'authenticated')
+    assert.equal(asked, 4)
+  })
 })

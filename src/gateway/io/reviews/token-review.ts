@@ -1,6 +1,6 @@
 // Bearer tokens: reviewed by a healthy kube-apiserver of the cluster (TokenReview), one call for concurrent lookups, with caching.
 
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
@@ -80,9 +80,9 @@ export function createTokenReviewer(
   monotonic: () => number,
   onLookup: (cluster: string, outcome: TokenLookup) => void,
 ): TokenReviewer {
-  // A random key of this process: cache keys reveal nothing about tokens. A KeyObject, because createHmac() would convert a Buffer each time, at five
-  // times the cost of the HMAC.
-  const secret = createSecretKey(randomBytes(32))
+  // Random: cache keys reveal nothing about tokens. A prefix instead of an HMAC, whose object costs twice as much as the hashing: no hash leaves the
+  // process, so none can be extended.
+  const secret = randomBytes(32).toString('base64')
   const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED, maxSize: MAX_REMEMBERED_BYTES })
   const rejected = new LRUCache<string, Remembered>({ max: MAX_REJECTED })
   const running = new Map<string, Promise<TokenReviewResult>>()
@@ -90,9 +90,9 @@ export function createTokenReviewer(
   const keyOf = (query: TokenQuery): string => {
     const { cluster, epoch, token, audiences } = query
     // Every part is preceded by its length, so that no two queries yield the same bytes.
-    let text = `${cluster.length}:${cluster}${epoch}:${token.length}:${token}`
+    let text = `${secret}${cluster.length}:${cluster}${epoch}:${token.length}:${token}`
     for (const audience of audiences) text += `${audience.length}:${audience}`
-    return createHmac('sha256', secret).update(text).digest('base64')
+    return hash('sha256', text, 'base64')
   }
 
   const remembered = (key: string): TokenReviewResult | undefined => {
@@ -110,8 +110,7 @@ export function createTokenReviewer(
     return verdict
   }
 
-  const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> => {
-    const answer = await askUpstream(query, call)
+  const acceptAnswer = (key: string, query: TokenQuery, answer: TokenReviewResult): TokenReviewResult => {
     onLookup(query.cluster, answer.kind === 'unavailable' && answer.retryAfterSeconds > 0 ? 'limited' : answer.kind)
     if (answer.kind === 'authenticated') return accept(key, answer.user, query.successTtlMs)
     if (answer.kind === 'rejected') {
@@ -126,6 +125,22 @@ export function createTokenReviewer(
   const acceptVouched = (key: string, { cluster, successTtlMs }: TokenQuery, { user, forMs, origin }: Vouched) => {
     onLookup(cluster, 'vouched')
     return accept(key, user, Math.min(successTtlMs, forMs), origin)
+  }
+
+  /** Waits at least once, so that it is among the running ones before it is over. */
+  const ask = async (
+    key: string,
+    query: TokenQuery,
+    call: ReviewCall,
+    vouched: Promise<Vouched | undefined> | undefined,
+  ): Promise<TokenReviewResult> => {
+    try {
+      const late = vouched && (await vouched)
+      if (late !== undefined) return acceptVouched(key, query, late)
+      return acceptAnswer(key, query, await askUpstream(query, call))
+    } finally {
+      running.delete(key)
+    }
   }
 
   return {
@@ -148,9 +163,7 @@ export function createTokenReviewer(
       if (joined !== undefined) return joined
       const vouched = vouch?.()
       if (vouched !== undefined && !(vouched instanceof Promise)) return acceptVouched(key, query, vouched)
-      const asked = Promise.resolve(vouched)
-        .then((late) => (late === undefined ? ask(key, query, call) : acceptVouched(key, query, late)))
-        .finally(() => running.delete(key))
+      const asked = ask(key, query, call, vouched)
       running.set(key, asked)
       return asked
     },

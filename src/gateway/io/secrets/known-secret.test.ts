@@ -11,3 +11,12 @@ test('a secret is recognised, and nothing else is taken for it', () => {
     }
   }
 })
+
+test('secrets of any lengths are compared in turns, and none with what another one was compared with', () => {
+  const texts = ['', 'a', 'b', 'ab', 'Bearer x', `Bearer ${'y'.repeat(1_000)}`, 'z'.repeat(80_000), 'Z'.repeat(80_000)]
+  const secrets = texts.map((text) => new KnownSecret(text))
+  for (const [i, secret] of secrets.entries()) {
+    for (const [j, text] of texts.entries()) assert.equal(secret.is(text), i === j, `${i} ${j}`)
+    for (const text of texts) assert.equal(secret.is(`${text} `), false)
+  }
+})

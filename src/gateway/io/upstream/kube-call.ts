@@ -148,10 +148,10 @@ export async function callOneOf(
   call: Omit<KubeCall, 'authority' | 'timeoutMs'>,
 ): Promise<KubeAnswer> {
   const start = Math.floor(random() * endpoints.length)
-  const tried = [...endpoints.slice(start), ...endpoints.slice(0, start)].slice(0, MAX_TRIES)
   let last = 'no endpoint of the cluster is ready'
   let refusal: KubeAnswer | undefined
-  for (const { url, authority } of tried) {
+  for (let i = 0; i < Math.min(endpoints.length, MAX_TRIES); i++) {
+    const { url = '', authority = '' } = endpoints[(start + i) % endpoints.length] ?? {}
     const upstream = connections(url)
     const leftMs = timeoutMs()
     if (upstream === undefined || leftMs <= 0) continue

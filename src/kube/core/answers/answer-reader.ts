@@ -65,7 +65,9 @@ export class AnswerReader {
 
   /** All bytes, not to be parsed as JSON: nothing has been counted. */
   whole(): Buffer {
-    const bytes = Buffer.concat(this.#pieces.take())
+    const pieces = this.#pieces.take()
+    const [only] = pieces
+    const bytes = only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
     this.drop()
     return bytes
   }
