@@ -328,6 +328,31 @@ test('a literal that is repeated octet for octet, or nearly so', () => {
   }
 })
 
+test('a literal that enters the table is read each time that it is sent, between others that do not', () => {
+  const decoder = new HpackDecoder(4096)
+  const field = (first: string, value: string): Buffer =>
+    Buffer.concat([hex(first), Buffer.from([value.length]), Buffer.from(value)])
+  // Both :path, with and without indexing (RFC 7541 sections 6.2.1 and 6.2.2).
+  const [kept, passed] = ['44', '04']
+  for (const [first, value] of [
+    [kept, '/a'],
+    [passed, '/a'],
+    [kept, '/b'],
+    [passed, '/a'],
+    [kept, '/a'],
+    [kept, '/a'],
+    [passed, '/b'],
+  ] as const) {
+    assert.equal(run(decoder, field(first, value)), DECODED)
+    assert.deepEqual(decoder.fields, [':path', value])
+  }
+  // The last that entered, and the one before it.
+  assert.equal(run(decoder, hex('be')), DECODED)
+  assert.deepEqual(decoder.fields, [':path', '/a'])
+  assert.equal(run(decoder, hex('c0')), DECODED)
+  assert.deepEqual(decoder.fields, [':path', '/b'])
+})
+
 const OUTCOMES: Readonly<Record<Plain['outcome'], number>> = {
   decoded: DECODED,
   compression: COMPRESSION,

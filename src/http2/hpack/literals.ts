@@ -61,7 +61,8 @@ export class LiteralReader {
     this.at = at
     if (index === prefix) index = this.integer(block, at, end, prefix)
     if (index < 0 || !this.#nameOf(block, end, index)) return false
-    if (!this.#remembered(block, end, index)) return false
+    // One that enters the table comes as its index from then on: it is not cached.
+    if (!(indexing ? this.#valueOf(block, end) : this.#remembered(block, end, index))) return false
     this.size = this.name.length + this.value.length + ENTRY_OVERHEAD
     if (indexing) this.#table.insert(this.name, this.value, this.size, this.flags)
     return true
