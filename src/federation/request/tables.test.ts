@@ -10,12 +10,12 @@ import { selectableFields } from '../../cache/core/fields/selectable-fields.ts'
 import { OpenWatches } from '../../cache/request/open-watches.ts'
 import { CachedCollections } from '../../cache/state/cached-collections.ts'
 import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
-import { CallTurns } from '../../gateway/core/limits/call-turns.ts'
 import { parseRequestInfo } from '../../gateway/core/request/request-info.ts'
 import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts'
 import type { Decision, Permit } from '../../gateway/request/exchange/decision.ts'
 import { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import type { Gateway } from '../../gateway/request/exchange/gateway.ts'
+import { ClusterTurns } from '../../gateway/state/clusters.ts'
 import { ThreadShares } from '../../gateway/state/thread-shares.ts'
 import type { HeaderList, Peer, Stream } from '../../kit/api/stream.ts'
 import { addressCharge } from '../../kit/core/shares/charge.ts'
@@ -224,7 +224,7 @@ class World {
       }),
       identityEpoch: 1,
       flows: {},
-      turns: { 'page-read': new CallTurns() },
+      turns: new ClusterTurns(),
       // They answer reviews, and no other call.
       endpoints: { all: [], available: () => false },
     })

@@ -380,6 +380,20 @@ test('snapshots can be added up without a main thread', () => {
   )
 })
 
+test('a cluster takes no memory, and no part of a report, before something is counted for it', () => {
+  const made = new MetricsRecorder()
+  made.clustersChanged(['a', 'b', 'c'].map((name) => ({ name, endpoints: [ENDPOINT] })))
+  const reported = (): string[] => made.snapshot().clusters.map(({ cluster }) => cluster)
+  assert.deepEqual(reported(), [''])
+  made.observe(record({ cluster: 'b' }))
+  made.observe(record({ cluster: 'unknown' }))
+  made.upstream('c', ENDPOINT).opened++
+  assert.deepEqual(reported(), ['', 'b', 'c'])
+  made.clustersChanged([], ['a', 'b'])
+  for (const cluster of ['a', 'b']) made.observe(record({ cluster }))
+  assert.deepEqual(reported(), ['', 'c'])
+})
+
 describe('sums of many clusters', () => {
   const NAMES = Array.from({ length: 500 }, (_, i) => `cluster-${i}`)
 

@@ -80,6 +80,8 @@ export class MetricsRecorder {
   /** Requests for no cluster, or a removed one. */
   readonly #unknown: ClusterSeries
   readonly #clusters = new Map<string, ClusterSeries>()
+  /** Clusters of which nothing was counted here yet: of thousands, most may have no requests in this thread. */
+  readonly #uncounted = new Set<string>()
   // Consecutive requests of a thread are often for the same cluster.
   #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
@@ -100,10 +102,11 @@ export class MetricsRecorder {
   clustersChanged(changed: Iterable<ClusterLabels>, removed: Iterable<string> = []): void {
     for (const name of removed) {
       this.#clusters.delete(name)
+      this.#uncounted.delete(name)
       this.#pools.delete(name)
     }
     for (const { name, endpoints } of changed) {
-      if (!this.#clusters.has(name)) this.#clusters.set(name, this.#create(name))
+      if (!this.#clusters.has(name)) this.#uncounted.add(name)
       const pools = this.#pools.get(name)
       if (pools === undefined) continue
       for (const endpoint of pools.keys()) if (!endpoints.includes(endpoint)) pools.delete(endpoint)
@@ -183,15 +186,15 @@ export class MetricsRecorder {
   }
 
   snapshot(): MetricsSnapshot {
-    const clusters = [this.#unknown, ...this.#clusters.values()]
     for (const update of this.#updates) update()
     for (const [cluster, pools] of this.#pools) {
-      const store = this.#clusters.get(cluster)?.store
-      if (store === undefined) continue
+      const { store } = this.#of(cluster)
+      if (store === this.#unknown.store) continue
       for (const [endpoint, counters] of pools) writeUpstream(store, endpoint, counters)
     }
     writeHttp2(this.#process, 'client', this.http2Clients)
     writeHttp2(this.#process, 'upstream', this.http2Upstreams)
+    const clusters = [this.#unknown, ...this.#clusters.values()]
     for (const series of clusters) series.writeActive()
     const stores = clusters.map(({ store }) => store.snapshot())
     // What is not set again is missing from the next snapshot.
@@ -215,9 +218,16 @@ export class MetricsRecorder {
   #of(cluster: string): ClusterSeries {
     const last = this.#last
     if (last.store.cluster === cluster) return last
-    const found = this.#clusters.get(cluster) ?? this.#unknown
+    const found =
+      this.#clusters.get(cluster) ?? (this.#uncounted.delete(cluster) ? this.#begin(cluster) : this.#unknown)
     this.#last = found
     return found
+  }
+
+  #begin(cluster: string): ClusterSeries {
+    const series = this.#create(cluster)
+    this.#clusters.set(cluster, series)
+    return series
   }
 
   #create(name: string): ClusterSeries {

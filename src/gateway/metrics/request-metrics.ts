@@ -52,7 +52,7 @@ type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
 export class ClusterSeries {
   readonly store: SeriesStore
   readonly #resources: Nested<ResourceSeries> = new Map()
-  readonly #recent: (ResourceSeries | undefined)[] = new Array(RECENT).fill(undefined)
+  #recent: (ResourceSeries | undefined)[] | undefined
   readonly #all: ResourceSeries[] = []
   readonly #path: ResourceSeries
   readonly #other: ResourceSeries
@@ -157,7 +157,7 @@ export class ClusterSeries {
   #resource(record: RequestRecord, proven: boolean): ResourceSeries {
     if (!record.isResourceRequest) return this.#path
     const slot = slotOf(record)
-    const recent = this.#recent[slot]
+    const recent = this.#recent?.[slot]
     if (recent?.is(record)) return recent
     const found = this.#resources
       .get(record.apiGroup)
@@ -165,7 +165,10 @@ export class ClusterSeries {
       ?.get(record.resource)
       ?.get(record.subresource)
     const series = found ?? this.#learn(record, proven)
-    if (series !== this.#other) this.#recent[slot] = series
+    if (series !== this.#other) {
+      this.#recent ??= new Array(RECENT).fill(undefined)
+      this.#recent[slot] = series
+    }
     return series
   }
 

@@ -5,7 +5,7 @@ import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-ind
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { LiveTrustIndex, type TrustIndex } from '../core/cluster/trust-index.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
-import { CallTurns } from '../core/limits/call-turns.ts'
+import { CallTurns, MAX_CALLS_IN_FLIGHT } from '../core/limits/call-turns.ts'
 import { ListSizes } from '../core/list-cost/list-sizes.ts'
 import { AnswerColumn, type AnswerCountMemory, createAnswerCountMemory } from '../core/upstream/answer-counts.ts'
 import { type EndpointHandle, EndpointSet } from './endpoints.ts'
@@ -26,10 +26,7 @@ export interface LiveCluster {
   readonly retryBudget: RetryBudget
   /** State kept for an incident. Replaced when the cluster is recreated under the same name. */
   incident: Incident
-  /** Rate limits of the gateway's own calls: separate for each kind, so that none delays another. */
-  readonly turns: Readonly<Record<OwnCall, CallTurns>>
-  /** Concurrency limit of pod deletions in evaluation in the main thread. */
-  readonly deletions: CallTurns
+  readonly turns: ClusterTurns
   /**
    * Changes when servers, their CA, audiences or issuers change, and when a cluster is recreated under the name of a deleted
    * one: earlier answers about identities become invalid.
@@ -41,6 +38,29 @@ export interface LiveCluster {
   answers: AnswerColumn | undefined
 }
 
+/** Most clusters need few of them, if any: each is made when it is first used. */
+export class ClusterTurns {
+  readonly #own: Partial<Record<OwnCall, CallTurns>> = {}
+  #deletions: CallTurns | undefined
+
+  /** Rate limit of one kind of the gateway's own calls: separate for each, so that none delays another. */
+  of(kind: OwnCall): CallTurns {
+    const known = this.#own[kind]
+    if (known !== undefined) return known
+    const turns = new CallTurns(BOUNDED_BY_REQUESTS.has(kind) ? Number.POSITIVE_INFINITY : MAX_CALLS_IN_FLIGHT)
+    this.#own[kind] = turns
+    return turns
+  }
+
+  /** Concurrency limit of pod deletions in evaluation in the main thread. */
+  get deletions(): CallTurns {
+    this.#deletions ??= new CallTurns(MAX_DELETIONS, MAX_DELETIONS_WAITING)
+    return this.#deletions
+  }
+}
+
+/** Only requests that may delete the pod, scale it or write the object cause one. */
+const BOUNDED_BY_REQUESTS: ReadonlySet<OwnCall> = new Set(['pod-read', 'scale-read', 'write-check'])
 /** Concurrent evaluations of deletions per cluster and thread; a single source may use half of them, two a third each ... */
 export const MAX_DELETIONS = 512
 /** Deletions queued for a turn. */
@@ -54,6 +74,8 @@ export interface ClusterHandle {
   readonly answers: AnswerCountMemory | undefined
   readonly incident: IncidentMemory
 }
+
+const HANDLES_A_PART = 64
 
 export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
@@ -129,6 +151,14 @@ export class ClusterTable {
     }
   }
 
+  /** Those of many clusters, in parts: what clusters have in common (lists that match everything) is copied once in each. */
+  *handles(names: readonly string[]): Iterable<readonly ClusterHandle[]> {
+    for (let first = 0; first < names.length; first += HANDLES_A_PART) {
+      const some = names.slice(first, first + HANDLES_A_PART).map((name) => this.handle(name))
+      yield some.filter((handle) => handle !== undefined)
+    }
+  }
+
   /** A thread has died: releases what its requests held, and stops counting them. */
   releaseThread(thread: number): void {
     for (const live of this.#live.values()) {
@@ -188,18 +218,7 @@ export class ClusterTable {
       lists: new ListSizes(),
       retryBudget: createRetryBudget(),
       incident: new Incident(this.#place, incident),
-      turns: {
-        'token-review': new CallTurns(),
-        'access-review': new CallTurns(),
-        // Only requests that may delete the pod cause one, so their number is bounded by requests.
-        'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
-        // The same for requests that may scale it.
-        'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
-        'write-check': new CallTurns(Number.POSITIVE_INFINITY),
-        // One that finds no turn in time is not needed.
-        'page-read': new CallTurns(),
-      },
-      deletions: new CallTurns(MAX_DELETIONS, MAX_DELETIONS_WAITING),
+      turns: new ClusterTurns(),
       identityEpoch: this.#nextEpoch++,
       credentialFault: '',
       answers: undefined,

@@ -35,8 +35,8 @@ export interface ThreadData {
 export type ToThread =
   | CallsToThread
   | ToStreams
-  /** A new or changed cluster; in force with the next `commit`. */
-  | { readonly type: 'cluster'; readonly handle: ClusterHandle }
+  /** New or changed clusters; in force with the next `commit`. */
+  | { readonly type: 'clusters'; readonly handles: readonly ClusterHandle[] }
   /** Puts the clusters since the last commit in force, and drops removed ones. Answered by `applied`. */
   | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
   /** Replaces the gateway's own certificate for new connections. */

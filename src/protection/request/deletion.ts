@@ -152,7 +152,7 @@ export async function reviewDeletions(
   const { gw, charge } = exchange
   const requests = pods.map((pod) => requestOf(deletion, asked, pod))
   try {
-    const done = await takeTurnIn(gw, decision.live.deletions, charge, longestWaitMs(settings.timeoutMs), {
+    const done = await takeTurnIn(gw, decision.live.turns.deletions, charge, longestWaitMs(settings.timeoutMs), {
       rate: () => UNLIMITED,
       message: (_, seconds) => deletionTurnMessage(decision.cluster.name, charge.source, MAX_DELETIONS, seconds),
     })

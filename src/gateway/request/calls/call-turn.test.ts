@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CallTurns } from '../../core/limits/call-turns.ts'
-import type { LiveCluster } from '../../state/clusters.ts'
+import { ClusterTurns, type LiveCluster } from '../../state/clusters.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 import { takeTurn } from './call-turn.ts'
 
@@ -10,10 +10,7 @@ test('a higher clientConfig.qps counts at once for the next call that waits, and
   let nowMs = 0
   const client = { qps: 0.2, burst: 1 }
   const gw = { clock: { monotonic: () => nowMs } } as unknown as Gateway
-  const live = {
-    compiled: { name: 'prod', client },
-    turns: { 'access-review': new CallTurns() },
-  } as unknown as LiveCluster
+  const live = { compiled: { name: 'prod', client }, turns: new ClusterTurns() } as unknown as LiveCluster
   let granted = 0
   const ask = (): void => {
     takeTurn(gw, live, 'access-review', { source: 'user "alice"', weight: 1, known: true }, 10_000).then(
@@ -42,7 +39,7 @@ test('who gets no turn is told which limit it is: calls under way, also where cl
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const refusedFor = async (turns: CallTurns, client: { qps: number; burst: number }): Promise<string> => {
     const gw = { clock: { monotonic: () => 0 }, random: () => 0 } as unknown as Gateway
-    const live = { compiled: { name: 'prod', client }, turns: { 'token-review': turns } } as unknown as LiveCluster
+    const live = { compiled: { name: 'prod', client }, turns: { of: () => turns } } as unknown as LiveCluster
     const charge = { source: 'address 192.0.2.1', weight: 1, known: false }
     await takeTurn(gw, live, 'token-review', charge, 10_000)
     const refused = takeTurn(gw, live, 'token-review', charge, 10_000).then(

@@ -36,7 +36,7 @@ export function takeTurn(
   charge: Charge,
   timeoutMs: number,
 ): Promise<() => void> {
-  return takeTurnIn(gw, live.turns[kind], charge, longestWaitMs(timeoutMs), {
+  return takeTurnIn(gw, live.turns.of(kind), charge, longestWaitMs(timeoutMs), {
     rate: () => live.compiled.client,
     message: (atMost, seconds) => callLimitMessage(live.compiled.name, NAMES[kind], charge.source, atMost, seconds),
   })

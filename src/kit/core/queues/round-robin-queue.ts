@@ -80,10 +80,14 @@ export class QueueSource extends Linked {
   }
 }
 
+const UNLIMITED: QueueSize = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+/** Of every queue that no source has used yet: there can be dozens of queues for each of thousands of clusters. Never written. */
+const NO_SOURCES: Map<string, QueueSource> = new Map()
+
 export class RoundRobinQueue<T extends Queued> {
   readonly #size: QueueSize
   /** Sources that wait or hold something. */
-  readonly #sources = new Map<string, QueueSource>()
+  #sources = NO_SOURCES
   /** Waiting sources, next turn first. A source found at its share moves to `#over` until `#under` is empty. */
   readonly #under: Chain<QueueSource> = new Chain()
   readonly #over: Chain<QueueSource> = new Chain()
@@ -94,7 +98,7 @@ export class RoundRobinQueue<T extends Queued> {
   #weights = 0
 
   /** @param size limit at which `overflow` removes something. Default: unlimited */
-  constructor(size: QueueSize = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }) {
+  constructor(size: QueueSize = UNLIMITED) {
     this.#size = size
   }
 
@@ -324,6 +328,7 @@ export class RoundRobinQueue<T extends Queued> {
     const known = this.#sources.get(name)
     if (known !== undefined) return known
     const source = new QueueSource(name, Math.max(1, weight))
+    if (this.#sources === NO_SOURCES) this.#sources = new Map()
     this.#sources.set(name, source)
     this.#weights += source.weight
     return source

@@ -231,7 +231,7 @@ describe('a thread that dies', () => {
     assert.equal(fakes.length, 3)
     assert.deepEqual(fake(2).data.place.thread, 0)
     fake(2).say({ type: 'online' })
-    assert.deepEqual(fake(2).types(), ['cluster', 'commit', 'line', 'listen'])
+    assert.deepEqual(fake(2).types(), ['clusters', 'commit', 'line', 'listen'])
     assert.equal(pool.slots[0]?.restarts, 1)
     const [told] = logged.filter(({ message }) => message.includes('died'))
     assert.equal(told?.fields['stack'], error.stack)

@@ -402,10 +402,7 @@ export class ThreadPool implements WorkerSlotOwner, AsksThreads, SubscribesToThr
 
   #tell(slot: WorkerSlot, changed: readonly string[], removed: readonly string[]): void {
     const { clusters } = this.#deps
-    for (const name of changed) {
-      const handle = clusters.handle(name)
-      if (handle !== undefined) slot.post({ type: 'cluster', handle })
-    }
+    for (const handles of clusters.handles(changed)) slot.post({ type: 'clusters', handles })
     slot.post({ type: 'commit', generation: clusters.generation, removed })
   }
 

@@ -171,8 +171,8 @@ export class GatewayThread {
   /** Processed in the order sent. */
   receive(message: ToThread): void {
     switch (message.type) {
-      case 'cluster':
-        this.#follower.stage(message.handle)
+      case 'clusters':
+        for (const handle of message.handles) this.#follower.stage(handle)
         return
       case 'commit':
         this.#commit(message.generation, message.removed)
