@@ -362,6 +362,19 @@ describe('how long a connection lives', () => {
     assert.deepEqual(up.broken, [])
   })
 
+  test('sooner, where the next request is known to come too late for it', async () => {
+    const upstream = await startUpstream()
+    const { pool, broken } = endpointAt(upstream.port, 500)
+    cleanups.push(upstream.stop, () => pool.destroy())
+    await ask(pool).outcome
+    const now = performance.now()
+    tickAll(now + 1_000)
+    assert.equal(pool.describe().connections, 1)
+    tickAll(now + 2_000)
+    await waitFor('it to close', () => pool.describe().counters.closedByIdle === 1)
+    assert.deepEqual(broken, [])
+  })
+
   test('the endpoint leaves the object: what was taken is finished, then the connections close', async () => {
     const up = await setUp()
     const held = hold(up)

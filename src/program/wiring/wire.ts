@@ -6,7 +6,7 @@ import { EventEmitter } from 'node:events'
 import type { AuditOutputs } from '../../audit/app/outputs.ts'
 import type { AuditPolicy } from '../../audit/core/policy.ts'
 import { FollowedIssuers } from '../../gateway/controllers/issuers/followed-issuers.ts'
-import { startEndpointProbes } from '../../gateway/controllers/probes/endpoint-probes.ts'
+import { probeIdleMs, startEndpointProbes } from '../../gateway/controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights } from '../../gateway/controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../../gateway/controllers/servers/followed-servers.ts'
 import { createUpstreamClustersController } from '../../gateway/controllers/upstream-clusters.ts'
@@ -110,7 +110,8 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
   const clusters = new ClusterTable({ thread: threads, threads, seed })
   // The main thread's connections only carry its probes; if one breaks, the next probe decides.
   const guard = new DialGuard(config.allowLocalServers)
-  const upstreams = new Upstreams(onBroken, guard, recorder)
+  const idleCloseMs = (name: string): number => probeIdleMs(clusters.get(name)?.compiled.healthCheck)
+  const upstreams = new Upstreams(onBroken, guard, recorder, undefined, idleCloseMs)
   const clientOf = (name: string, as?: CallsAs): KubeClient =>
     createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls, ...(as && { as }) })
   const sharing = shareLimits(config, clusters, clock, log, lastGood)

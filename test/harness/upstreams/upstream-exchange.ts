@@ -33,7 +33,8 @@ export interface TestEndpoint {
   readonly broken: Error[]
 }
 
-export function endpointAt(port: number): TestEndpoint {
+/** @param idleCloseMs after how long a connection without requests is closed. Default: a minute */
+export function endpointAt(port: number, idleCloseMs: number = 60_000): TestEndpoint {
   const url = `https://127.0.0.1:${port}`
   const compiled = { url, scheme: 'https', host: '127.0.0.1', port, disabled: false, weight: 100 } as const
   const broken: Error[] = []
@@ -43,6 +44,7 @@ export function endpointAt(port: number): TestEndpoint {
     cluster: 'prod.example.com',
     relists: new Relists(),
     offenders: new Offenders(),
+    idleCloseMs: () => idleCloseMs,
     onQuarantined: () => undefined,
   }
   return {

@@ -7,7 +7,7 @@ import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluste
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import type { UpstreamEndpoint } from '../../io/upstream/pool.ts'
 import { ClusterTable } from '../../state/clusters.ts'
-import { startEndpointProbes } from './endpoint-probes.ts'
+import { probeIdleMs, startEndpointProbes } from './endpoint-probes.ts'
 
 const INTERVAL_MS = 10_000
 const TIMEOUT_MS = 1_000
@@ -351,4 +351,11 @@ describe('the first round', () => {
     await pass(200)
     assert.equal(over, true)
   })
+})
+
+test('a connection is closed soon after its probe if the next one would not find it open, else stays for a minute', () => {
+  const idleMs = (intervalMs: number): number => probeIdleMs({ intervalMs })
+  assert.deepEqual([5_000, 60_000, 66_000].map(idleMs), [60_000, 60_000, 60_000])
+  assert.deepEqual([67_000, 300_000].map(idleMs), [500, 500])
+  assert.equal(probeIdleMs(undefined), 60_000, 'its cluster is gone')
 })

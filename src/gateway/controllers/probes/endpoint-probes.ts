@@ -6,8 +6,9 @@ import type { HeaderList } from '../../../kit/api/stream.ts'
 import { clusterCharge } from '../../../kit/core/shares/charge.ts'
 import { TEXT } from '../../../kube/core/answers/answer-limits.ts'
 import { KubeCallError, NoAnswerError } from '../../../kube/core/answers/call-errors.ts'
-import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { CompiledCluster, CompiledHealthCheck } from '../../core/cluster/compiled-cluster.ts'
 import { headerValue, headerValues } from '../../core/request/hop-headers.ts'
+import { IDLE_CLOSE_MS } from '../../io/upstream/http2-connection.ts'
 import { kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../../state/clusters.ts'
@@ -74,6 +75,17 @@ export function startEndpointProbes(
     return prober.stopped ? message === '' : report(live, endpoint, probed, sentMs)
   }
   return new EndpointProbes(probeOne, random)
+}
+
+/** Long enough for what a first check leads to (rights), so that one connection does for both. */
+const UNUSED_CLOSE_MS = 500
+
+/**
+ * After how long the main thread closes a connection without requests: at once if the next probe would come too late for it anyway. With TLS one
+ * takes 80 KiB, which counts with thousands of clusters.
+ */
+export function probeIdleMs({ intervalMs = 0 }: Partial<CompiledHealthCheck> = {}): number {
+  return intervalMs * (1 - JITTER) > IDLE_CLOSE_MS ? UNUSED_CLOSE_MS : IDLE_CLOSE_MS
 }
 
 export class EndpointProbes {

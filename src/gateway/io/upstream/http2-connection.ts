@@ -43,7 +43,7 @@ const SLOW_START_MS = 1_000
 const MAX_AGE_MS = 10 * 60_000
 const AGE_JITTER = 0.2
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
-const IDLE_CLOSE_MS = 60_000
+export const IDLE_CLOSE_MS = 60_000
 /**
  * Bytes of unsent heads above which a connection takes no requests: otherwise, with a slow server, the backlog would end the connection
  * (CLIENT_SIDE_LIMITS.maxBacklogBytes).
@@ -189,7 +189,7 @@ export class UpstreamConnection implements ClientEvents, EngineSocketEvents, Car
   }
 
   /** Retires an idle connection; the owner decides about others. */
-  tick(nowMs: number): void {
+  tick(nowMs: number, idleCloseMs: number = IDLE_CLOSE_MS): void {
     if (this.#retired !== undefined) {
       this.#closeWhenEmpty(nowMs)
       return
@@ -201,7 +201,7 @@ export class UpstreamConnection implements ClientEvents, EngineSocketEvents, Car
     if (this.#connection.openStreams > 0 || this.#opened !== this.#openedSeen) {
       this.#openedSeen = this.#opened
       this.#idleSinceMs = nowMs
-    } else if (nowMs - this.#idleSinceMs >= IDLE_CLOSE_MS) this.retire('closedByIdle', nowMs)
+    } else if (nowMs - this.#idleSinceMs >= idleCloseMs) this.retire('closedByIdle', nowMs)
   }
 
   // === called by the engine ===

@@ -16,6 +16,8 @@ interface Http2Connector {
   connect(): Promise<Duplex>
   /** Accounts for incoming heads, per connection. Default: unlimited memory. */
   head?(): HeadMemory
+  /** After how long a connection without requests is closed. Default: a minute. */
+  idleCloseMs?(): number
   /** A connection could not be opened: the endpoint may be down. */
   onFailed(error: Error): void
   /** A connection broke unexpectedly: the endpoint may be down. */
@@ -291,7 +293,8 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
   tick(nowMs: number): void {
     this.#failed = false
     this.#queue.tick(nowMs, this.#active() > 0 ? NO_STREAM : undefined)
-    for (const connection of [...this.#connections]) connection.tick(nowMs)
+    const idleCloseMs = this.#connector.idleCloseMs?.()
+    for (const connection of [...this.#connections]) connection.tick(nowMs, idleCloseMs)
     this.#retireExpired(nowMs)
     this.onRoom()
     if (this.#state === 'draining') this.#retireAll()

@@ -10,6 +10,8 @@ export interface SharedByCluster {
   readonly cluster: string
   readonly relists: Relists
   readonly offenders: Offenders
+  /** After how long an HTTP/2 connection without requests is closed. */
+  idleCloseMs(): number
   /** A source gets its own connections for a while. */
   onQuarantined(charge: Charge, forMs: number): void
 }

@@ -140,6 +140,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #reserved: Http2Group
   #http1: Http1Pool | undefined
   readonly #cluster: string
+  readonly #idleCloseMs: () => number
   /** Shared by its cluster. */
   readonly #relists: Relists
   readonly #offences: Offences
@@ -158,6 +159,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   ) {
     this.#cluster = shared.cluster
     this.#relists = shared.relists
+    this.#idleCloseMs = shared.idleCloseMs
     this.#offences = new Offences(shared, counters.pool)
     this.#endpoint = endpoint
     this.#counters = counters
@@ -177,6 +179,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     const connector = {
       connect: () => this.#connectH2(),
       head: () => new AnswerHead(this.#cluster),
+      idleCloseMs: this.#idleCloseMs,
       onFailed: (error: Error) => {
         if (!(error instanceof SpeaksHttp1)) this.#events.onBroken(error)
       },
