@@ -394,6 +394,24 @@ test('a cluster takes no memory, and no part of a report, before something is co
   assert.deepEqual(reported(), ['', 'c'])
 })
 
+test('series of requests appear with the first request, those of connections with the first connection', async () => {
+  const metrics = mainMetrics()
+  const shown = async (): Promise<string[]> => {
+    const lines = (await metrics.text()).split('\n').filter((line) => line.includes('cluster="prod"'))
+    const names = lines.map((line) => line.slice(0, line.indexOf('{')).replace('portcullis_', ''))
+    return [
+      'apiserver_current_inflight_requests',
+      'added_latency_seconds_count',
+      'upstream_connections_opened_total',
+    ].filter((name) => names.includes(name))
+  }
+  assert.deepEqual(await shown(), [])
+  metrics.recorder.upstream('prod', ENDPOINT).opened++
+  assert.deepEqual(await shown(), ['upstream_connections_opened_total'])
+  metrics.observe(record({ cluster: 'prod' }))
+  assert.equal((await shown()).length, 3)
+})
+
 describe('sums of many clusters', () => {
   const NAMES = Array.from({ length: 500 }, (_, i) => `cluster-${i}`)
 

@@ -79,9 +79,11 @@ export class MetricsRecorder {
   readonly #process = new SeriesStore('', 0)
   /** Requests for no cluster, or a removed one. */
   readonly #unknown: ClusterSeries
-  readonly #clusters = new Map<string, ClusterSeries>()
-  /** Clusters of which nothing was counted here yet: of thousands, most may have no requests in this thread. */
-  readonly #uncounted = new Set<string>()
+  readonly #known = new Set<string>()
+  /** Made when something is counted: of thousands of clusters, most may have nothing to count in this thread. */
+  readonly #stores = new Map<string, SeriesStore>()
+  /** Made by the first request: the main thread has none. */
+  readonly #requests = new Map<string, ClusterSeries>()
   // Consecutive requests of a thread are often for the same cluster.
   #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
@@ -90,7 +92,7 @@ export class MetricsRecorder {
   readonly #perSnapshot: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'perSnapshot')
 
   constructor() {
-    this.#unknown = this.#create('')
+    this.#unknown = new ClusterSeries(this.#createStore(''))
     this.#last = this.#unknown
     // Counters without labels are shown from the start.
     const unlabelled = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
@@ -101,12 +103,13 @@ export class MetricsRecorder {
   /** Adds new and changed clusters, and forgets removed ones, which are counted as '' from now on. */
   clustersChanged(changed: Iterable<ClusterLabels>, removed: Iterable<string> = []): void {
     for (const name of removed) {
-      this.#clusters.delete(name)
-      this.#uncounted.delete(name)
+      this.#known.delete(name)
+      this.#stores.delete(name)
+      this.#requests.delete(name)
       this.#pools.delete(name)
     }
     for (const { name, endpoints } of changed) {
-      if (!this.#clusters.has(name)) this.#uncounted.add(name)
+      this.#known.add(name)
       const pools = this.#pools.get(name)
       if (pools === undefined) continue
       for (const endpoint of pools.keys()) if (!endpoints.includes(endpoint)) pools.delete(endpoint)
@@ -188,18 +191,18 @@ export class MetricsRecorder {
   snapshot(): MetricsSnapshot {
     for (const update of this.#updates) update()
     for (const [cluster, pools] of this.#pools) {
-      const { store } = this.#of(cluster)
+      const store = this.#storeFor(cluster)
       if (store === this.#unknown.store) continue
       for (const [endpoint, counters] of pools) writeUpstream(store, endpoint, counters)
     }
     writeHttp2(this.#process, 'client', this.http2Clients)
     writeHttp2(this.#process, 'upstream', this.http2Upstreams)
-    const clusters = [this.#unknown, ...this.#clusters.values()]
-    for (const series of clusters) series.writeActive()
-    const stores = clusters.map(({ store }) => store.snapshot())
+    for (const series of [this.#unknown, ...this.#requests.values()]) series.writeActive()
+    const stores = [this.#unknown.store, ...this.#stores.values()]
+    const clusters = stores.map((store) => store.snapshot())
     // What is not set again is missing from the next snapshot.
-    for (const { store } of clusters) this.#unset(store)
-    return { process: this.#process.snapshot(), clusters: stores }
+    for (const store of stores) this.#unset(store)
+    return { process: this.#process.snapshot(), clusters }
   }
 
   #unset(store: SeriesStore): void {
@@ -212,26 +215,37 @@ export class MetricsRecorder {
   }
 
   #storeOf(metric: Metric, cluster: string): SeriesStore {
-    return metric.perCluster ? this.#of(cluster).store : this.#process
+    return metric.perCluster ? this.#storeFor(cluster) : this.#process
   }
 
   #of(cluster: string): ClusterSeries {
     const last = this.#last
     if (last.store.cluster === cluster) return last
-    const found =
-      this.#clusters.get(cluster) ?? (this.#uncounted.delete(cluster) ? this.#begin(cluster) : this.#unknown)
+    const found = this.#requests.get(cluster) ?? this.#begin(cluster)
     this.#last = found
     return found
   }
 
   #begin(cluster: string): ClusterSeries {
-    const series = this.#create(cluster)
-    this.#clusters.set(cluster, series)
+    if (!this.#known.has(cluster)) return this.#unknown
+    const series = new ClusterSeries(this.#storeFor(cluster))
+    this.#requests.set(cluster, series)
     return series
   }
 
-  #create(name: string): ClusterSeries {
-    return new ClusterSeries(name, this.#nextId++)
+  #storeFor(cluster: string): SeriesStore {
+    const last = this.#last.store
+    if (last.cluster === cluster) return last
+    const made = this.#stores.get(cluster)
+    if (made !== undefined) return made
+    if (!this.#known.has(cluster)) return this.#unknown.store
+    const store = this.#createStore(cluster)
+    this.#stores.set(cluster, store)
+    return store
+  }
+
+  #createStore(cluster: string): SeriesStore {
+    return new SeriesStore(cluster, this.#nextId++)
   }
 }
 

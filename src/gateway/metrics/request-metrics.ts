@@ -31,7 +31,7 @@ import {
   VERB,
 } from './descriptors.ts'
 import type { Metric } from './metric.ts'
-import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
+import { CodeCounts, type CounterTable, codeOf, observeAt, type SeriesStore } from './series.ts'
 import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
 
 /** Rows are created when there is something to count. */
@@ -75,8 +75,7 @@ export class ClusterSeries {
   readonly #policyAt: number[] = []
   #unproven = 0
 
-  constructor(name: string, id: number) {
-    const store = new SeriesStore(name, id)
+  constructor(store: SeriesStore) {
     this.store = store
     this.#inflight = store.table(INFLIGHT)
     for (const kind of ['readOnly', 'mutating']) this.#inflight.at(kind, '')

@@ -153,12 +153,14 @@ export class Samples {
     this.#monotonic = monotonicMs
     const seen = new Set<string>()
     const totals: ClusterTotals[] = []
-    for (const store of clusters) {
+    for (const [at, store] of clusters.entries()) {
+      if (at % CLUSTERS_AT_ONCE === CLUSTERS_AT_ONCE - 1) await yieldToEventLoop()
       const now = clusterTotals(store)
+      // Thousands may have had no request yet: the first one begins their half hour.
+      if (hadNothing(now) && !this.#clusters.has(store.cluster)) continue
       seen.add(store.cluster)
       totals.push(now)
       this.#sampleOf(store.cluster).take(now, seconds)
-      if (totals.length % CLUSTERS_AT_ONCE === 0) await yieldToEventLoop()
     }
     for (const name of this.#clusters.keys()) if (!seen.has(name)) this.#clusters.delete(name)
     this.all.take(sumOf(totals), seconds)
@@ -178,6 +180,10 @@ export class Samples {
 }
 
 const NOTHING: ClusterTotals = sumOf([])
+
+function hadNothing({ requests, errors, refused, inFlight, watches }: ClusterTotals): boolean {
+  return requests + errors + refused + inFlight + watches === 0
+}
 
 /** Without counts by name. */
 function sumOf(all: readonly ClusterTotals[]): ClusterTotals {
