@@ -9,7 +9,7 @@ import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
 import { parseRequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { AccessReviewResult } from '../../gateway/io/reviews/access-review.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
-import { ClusterTurns } from '../../gateway/state/clusters.ts'
+import { OwnCallLimits } from '../../gateway/state/clusters.ts'
 import { userCharge } from '../../kit/core/shares/charge.ts'
 import { federationEpoch } from '../core/federation-epoch.ts'
 import { encodeVector } from '../core/vectors.ts'
@@ -52,7 +52,7 @@ class World {
     compiled: compiled(name, [{ endpoint: 'https://10.0.0.1:6443' }]),
     identityEpoch: 1,
     flows: {},
-    turns: new ClusterTurns(),
+    turns: new OwnCallLimits(),
     // They answer reviews, and no other call.
     endpoints: { all: [], available: () => false },
   }))

@@ -15,7 +15,7 @@ import { threadScheduler } from '../../gateway/io/scheduling/thread-scheduler.ts
 import type { Decision, Permit } from '../../gateway/request/exchange/decision.ts'
 import { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import type { Gateway } from '../../gateway/request/exchange/gateway.ts'
-import { ClusterTurns } from '../../gateway/state/clusters.ts'
+import { OwnCallLimits } from '../../gateway/state/clusters.ts'
 import { ThreadShares } from '../../gateway/state/thread-shares.ts'
 import type { HeaderList, Peer, Stream } from '../../kit/api/stream.ts'
 import { addressCharge } from '../../kit/core/shares/charge.ts'
@@ -224,7 +224,7 @@ class World {
       }),
       identityEpoch: 1,
       flows: {},
-      turns: new ClusterTurns(),
+      turns: new OwnCallLimits(),
       // They answer reviews, and no other call.
       endpoints: { all: [], available: () => false },
     })

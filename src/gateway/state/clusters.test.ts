@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
 import { MAX_CALLS_IN_FLIGHT, Turn } from '../core/limits/call-turns.ts'
-import { ClusterTable, ClusterTurns } from './clusters.ts'
+import { ClusterTable, OwnCallLimits } from './clusters.ts'
 
 const names = Array.from({ length: 150 }, (_, at) => `c${at}.example.com`)
 
@@ -52,11 +52,11 @@ test('in a copy of a part, clusters still share what they share here', () => {
 })
 
 test('turns are made once for each kind of call, and bounded unless requests are', () => {
-  const turns = new ClusterTurns()
+  const turns = new OwnCallLimits()
   assert.equal(turns.of('token-review'), turns.of('token-review'))
   assert.notEqual(turns.of('token-review'), turns.of('access-review'))
   assert.equal(turns.deletions, turns.deletions)
-  const granted = (kind: Parameters<ClusterTurns['of']>[0]): number => {
+  const granted = (kind: Parameters<OwnCallLimits['of']>[0]): number => {
     const asked = turns.of(kind)
     let count = 0
     for (let at = 0; at < MAX_CALLS_IN_FLIGHT + 10; at++)

@@ -26,7 +26,7 @@ export interface LiveCluster {
   readonly retryBudget: RetryBudget
   /** State kept for an incident. Replaced when the cluster is recreated under the same name. */
   incident: Incident
-  readonly turns: ClusterTurns
+  readonly turns: OwnCallLimits
   /**
    * Changes when servers, their CA, audiences or issuers change, and when a cluster is recreated under the name of a deleted
    * one: earlier answers about identities become invalid.
@@ -39,7 +39,7 @@ export interface LiveCluster {
 }
 
 /** Most clusters need few of them, if any: each is made when it is first used. */
-export class ClusterTurns {
+export class OwnCallLimits {
   readonly #own: Partial<Record<OwnCall, CallTurns>> = {}
   #deletions: CallTurns | undefined
 
@@ -218,7 +218,7 @@ export class ClusterTable {
       lists: new ListSizes(),
       retryBudget: createRetryBudget(),
       incident: new Incident(this.#place, incident),
-      turns: new ClusterTurns(),
+      turns: new OwnCallLimits(),
       identityEpoch: this.#nextEpoch++,
       credentialFault: '',
       answers: undefined,

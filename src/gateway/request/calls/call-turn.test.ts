@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CallTurns } from '../../core/limits/call-turns.ts'
-import { ClusterTurns, type LiveCluster } from '../../state/clusters.ts'
+import { type LiveCluster, OwnCallLimits } from '../../state/clusters.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 import { takeTurn } from './call-turn.ts'
 
@@ -10,7 +10,7 @@ test('a higher clientConfig.qps counts at once for the next call that waits, and
   let nowMs = 0
   const client = { qps: 0.2, burst: 1 }
   const gw = { clock: { monotonic: () => nowMs } } as unknown as Gateway
-  const live = { compiled: { name: 'prod', client }, turns: new ClusterTurns() } as unknown as LiveCluster
+  const live = { compiled: { name: 'prod', client }, turns: new OwnCallLimits() } as unknown as LiveCluster
   let granted = 0
   const ask = (): void => {
     takeTurn(gw, live, 'access-review', { source: 'user "alice"', weight: 1, known: true }, 10_000).then(

@@ -81,7 +81,7 @@ export class QueueSource extends Linked {
 }
 
 const UNLIMITED: QueueSize = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
-/** Of every queue that no source has used yet: there can be dozens of queues for each of thousands of clusters. Never written. */
+/** Shared by all queues that no source has used yet: there can be dozens for each of thousands of clusters. Never written. */
 const NO_SOURCES: Map<string, QueueSource> = new Map()
 
 export class RoundRobinQueue<T extends Queued> {
