@@ -4,8 +4,10 @@
 import type { ResolvedCluster } from '../../../gateway/api/resource-source.ts'
 import { certificateEnds } from '../../../gateway/controllers/status/certificates.ts'
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import { ejectable, isEjected } from '../../../gateway/core/endpoints/endpoint-health.ts'
 import { effectiveMode } from '../../../gateway/core/policy/degrade.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import type { EndpointSet } from '../../../gateway/state/endpoints.ts'
 import type { Change, ChangeKind } from '../../api/overview.ts'
 import { type ChangeLog, clip } from '../../core/dashboard/change-log.ts'
 import { type SwitchedBy, type SwitchedHere, switchedBy } from './switched-by.ts'
@@ -57,8 +59,9 @@ export class ChangeWatch {
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
     for (const live of clusters.values()) {
       const { name } = live.compiled
-      const after = watchedOf(live, nowMs, monotonicMs)
       const before = this.#watched.get(name)
+      if (before !== undefined && isStill(before, live, nowMs, monotonicMs)) continue
+      const after = watchedOf(live, nowMs, monotonicMs)
       this.#watched.set(name, after)
       if (before === undefined) this.#learnSwitch(name, after)
       else for (const difference of watchedDifferences(before, after)) this.#watchedChanged(name, after, difference)
@@ -114,13 +117,36 @@ export class ChangeWatch {
 function watchedOf({ compiled, endpoints }: LiveCluster, nowMs: number, monotonicMs: number): Watched {
   const { degrade } = compiled
   const mode = effectiveMode(degrade, nowMs)
-  const states = endpoints.describe(monotonicMs).filter(({ disabled, state }) => !disabled && state !== 'unknown')
-  return {
-    mode,
-    shadow: degrade.shadow,
-    reason: degrade.reason,
-    endpoints: new Map(states.map(({ url, state, ejected }) => [url, state === 'healthy' && !ejected])),
+  const up = new Map<string, boolean>()
+  for (const [i, { url }] of endpoints.all.entries()) {
+    const isUp = takesRequests(endpoints, i, monotonicMs)
+    if (isUp !== undefined) up.set(url, isUp)
   }
+  return { mode, shadow: degrade.shadow, reason: degrade.reason, endpoints: up }
+}
+
+/** Whether `watchedOf` would be the same. Allocates nothing: thousands of clusters are looked at every two seconds. */
+function isStill(before: Watched, { compiled, endpoints }: LiveCluster, nowMs: number, monotonicMs: number): boolean {
+  const { degrade } = compiled
+  if (before.shadow !== degrade.shadow || before.reason !== degrade.reason) return false
+  if (before.mode !== effectiveMode(degrade, nowMs)) return false
+  let seen = 0
+  for (let i = 0; i < endpoints.all.length; i++) {
+    const isUp = takesRequests(endpoints, i, monotonicMs)
+    if (isUp === undefined) continue
+    if (before.endpoints.get(endpoints.all[i]?.url ?? '') !== isUp) return false
+    seen++
+  }
+  return seen === before.endpoints.size
+}
+
+/** undefined = the endpoint is disabled, or was not checked yet. */
+function takesRequests({ all }: EndpointSet, index: number, nowMs: number): boolean | undefined {
+  const endpoint = all[index]
+  if (endpoint === undefined || endpoint.compiled.disabled) return undefined
+  const { health } = endpoint
+  if (health.state === 'unknown') return undefined
+  return health.state === 'healthy' && !(isEjected(health, nowMs) && ejectable(all, index, nowMs))
 }
 
 // Differences between two versions of a cluster, or of its watched state, in words.
