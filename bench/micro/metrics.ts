@@ -95,7 +95,7 @@ function measureSnapshot(clusters: number, resources: number): void {
     }
   }
   const start = performance.now()
-  const snapshot = recorder.snapshot()
+  const snapshot = recorder.changes()
   const made = performance.now()
   structuredClone(snapshot)
   const cloned = performance.now()

@@ -19,11 +19,11 @@ import {
   TOKEN_REVIEWS,
   UPSTREAM_CONNECTIONS,
 } from './descriptors.ts'
-import { createMetrics, type GatewayMetrics, ThreadMetrics } from './metrics.ts'
-import { MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
+import { createMetrics, type GatewayMetrics, type MetricsSums, ThreadMetrics } from './metrics.ts'
+import { type MetricsChanges, MetricsRecorder } from './recorder.ts'
 
 /** Sums of snapshots of different threads. */
-function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
+function mergeSnapshots(snapshots: readonly MetricsChanges[]): MetricsSums {
   const threads = new ThreadMetrics()
   for (const [thread, snapshot] of snapshots.entries()) threads.latest(thread, snapshot)
   return threads.merged()
@@ -68,8 +68,8 @@ function mainMetrics(): GatewayMetrics {
 }
 
 /** A snapshot as received from another thread. */
-function sent(from: MetricsRecorder): MetricsSnapshot {
-  return structuredClone(from.snapshot())
+function sent(from: MetricsRecorder): MetricsChanges {
+  return structuredClone(from.changes())
 }
 
 /** Lines of the text by name and labels, without those about the process. Duplicate names are an error. */
@@ -369,10 +369,11 @@ test('the page about connections has every kind of abuse', async () => {
 test('snapshots can be added up without a main thread', () => {
   const threads = [recorder(), recorder(), recorder()]
   for (const thread of threads) thread.observe(record())
+  const counted = threads.map((thread) => thread.changes())
   const all = new ThreadMetrics()
-  all.latest(1, mergeSnapshots(threads.map((thread) => thread.snapshot())))
+  all.latest(1, { ...mergeSnapshots(counted), removed: [] })
   const prod = all.merged().clusters.find(({ cluster }) => cluster === 'prod')
-  const single = mergeSnapshots([threads[0]?.snapshot() ?? recorder().snapshot()])
+  const single = mergeSnapshots(counted.slice(0, 1))
   const one = single.clusters.find(({ cluster }) => cluster === 'prod')
   assert.deepEqual(
     [...(prod?.values ?? [])],
@@ -383,7 +384,7 @@ test('snapshots can be added up without a main thread', () => {
 test('a cluster takes no memory, and no part of a report, before something is counted for it', () => {
   const made = new MetricsRecorder()
   made.clustersChanged(['a', 'b', 'c'].map((name) => ({ name, endpoints: [ENDPOINT] })))
-  const reported = (): string[] => made.snapshot().clusters.map(({ cluster }) => cluster)
+  const reported = (): string[] => made.changes().clusters.map(({ cluster }) => cluster)
   assert.deepEqual(reported(), [''])
   made.observe(record({ cluster: 'b' }))
   made.observe(record({ cluster: 'unknown' }))
@@ -391,7 +392,7 @@ test('a cluster takes no memory, and no part of a report, before something is co
   assert.deepEqual(reported(), ['', 'b', 'c'])
   made.clustersChanged([], ['a', 'b'])
   for (const cluster of ['a', 'b']) made.observe(record({ cluster }))
-  assert.deepEqual(reported(), ['', 'c'])
+  assert.deepEqual(reported(), [''])
 })
 
 test('series of requests appear with the first request, those of connections with the first connection', async () => {
@@ -415,7 +416,7 @@ test('series of requests appear with the first request, those of connections wit
 describe('sums of many clusters', () => {
   const NAMES = Array.from({ length: 500 }, (_, i) => `cluster-${i}`)
 
-  function counted(): MetricsSnapshot {
+  function counted(): MetricsChanges {
     const made = new MetricsRecorder()
     made.clustersChanged(NAMES.map((name) => ({ name, endpoints: [ENDPOINT] })))
     for (const cluster of NAMES) made.observe(record({ cluster }))
@@ -444,5 +445,68 @@ describe('sums of many clusters', () => {
     const merging = threads.mergedWithPauses()
     threads.died(1)
     assert.deepEqual(structuredClone((await merging).clusters), before.clusters)
+  })
+})
+
+describe('changes', () => {
+  const clustersOf = ({ clusters }: MetricsChanges): string[] => clusters.map(({ cluster }) => cluster)
+
+  test('of a thread are those of clusters that have counted something since', () => {
+    const thread = recorder()
+    assert.deepEqual(clustersOf(thread.changes()), [''])
+    assert.deepEqual(clustersOf(thread.changes()), [])
+    thread.observe(record({ cluster: 'stage' }))
+    assert.deepEqual(clustersOf(thread.changes()), ['stage'])
+    assert.deepEqual(clustersOf(thread.changes()), [])
+  })
+
+  test('of a gauge that has to be set each time are its value, its absence and its return', async () => {
+    const thread = recorder()
+    const metrics = mainMetrics()
+    const series = `portcullis_upstream_connections{cluster="prod",endpoint="${ENDPOINT}",class="h2"}`
+    for (const value of [2, 2, undefined, undefined, 0, 0, 3]) {
+      if (value !== undefined) thread.set(UPSTREAM_CONNECTIONS, value, 'prod', ENDPOINT, 'h2')
+      metrics.threads.latest(1, sent(thread))
+      assert.equal((await samples(metrics)).get(series), value)
+    }
+  })
+
+  test('of a cluster that was removed, or removed and added again, leave nothing of what it had counted', async () => {
+    const thread = recorder()
+    const metrics = mainMetrics()
+    const [prod] = CLUSTERS
+    assert.ok(prod)
+    thread.observe(record())
+    metrics.threads.latest(1, sent(thread))
+    assert.equal((await samples(metrics)).get(TOTAL), 1)
+    for (const each of [metrics, thread]) each.clustersChanged([], ['prod'])
+    for (const each of [metrics, thread]) each.clustersChanged([prod], [])
+    metrics.threads.latest(1, sent(thread))
+    assert.equal((await samples(metrics)).get(TOTAL), undefined)
+    thread.observe(record())
+    metrics.threads.latest(1, sent(thread))
+    assert.equal((await samples(metrics)).get(TOTAL), 1)
+  })
+
+  test('of all threads are those of any of them, also of one that has died, and never of a removed cluster', async () => {
+    const metrics = mainMetrics()
+    const [one, two] = [recorder(), recorder()]
+    const changed = async (): Promise<string[]> => (await metrics.changes()).changed.map(({ cluster }) => cluster)
+    for (const [i, thread] of [one, two].entries()) metrics.threads.latest(i + 1, sent(thread))
+    assert.deepEqual(await changed(), [''])
+    assert.deepEqual(await changed(), [])
+    two.observe(record())
+    for (const [i, thread] of [one, two].entries()) metrics.threads.latest(i + 1, sent(thread))
+    assert.deepEqual(await changed(), ['prod'])
+    metrics.threads.died(2)
+    assert.deepEqual(await changed(), ['', 'prod'])
+    one.observe(record())
+    metrics.threads.latest(1, sent(one))
+    metrics.clustersChanged([], ['prod'])
+    assert.deepEqual(await changed(), [])
+    assert.equal((await metrics.changes()).has('prod'), false)
+    one.clustersChanged([], ['prod'])
+    metrics.threads.latest(1, sent(one))
+    assert.deepEqual(await changed(), [])
   })
 })

@@ -10,7 +10,7 @@ import { MainFamilies } from './main-families.ts'
 import { createMainEvents, type KnownEndpoints, type MainEvents } from './main-thread-series.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
 import { nodeMetrics } from './node-metrics.ts'
-import { type ClusterLabels, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
+import { type ClusterLabels, type MetricsChanges, MetricsRecorder } from './recorder.ts'
 import { ROW_FIELDS, type StoreSnapshot } from './series.ts'
 import { RESOURCE_NAMES } from './series-limits.ts'
 import { MergedStore } from './series-merge.ts'
@@ -34,12 +34,25 @@ export interface GatewayMetrics extends MainEvents {
   readonly families: MainFamilies
   /** Counts of the other threads. */
   readonly threads: ThreadMetrics
-  /** Totals of all threads, from their latest reports. */
-  totals(): Promise<MetricsSnapshot>
+  /** The clusters whose sums over all threads have changed since the last call. */
+  changes(): Promise<ClusterChanges>
   expose(into: Exposition): Promise<void>
   /** Everything in the Prometheus text format. Concurrent calls share one rendering. */
   text(): Promise<string>
   readonly contentType: string
+}
+
+/** Sums over all threads. */
+export interface MetricsSums {
+  readonly process: StoreSnapshot
+  readonly clusters: readonly StoreSnapshot[]
+}
+
+export interface ClusterChanges {
+  /** The new sums. */
+  readonly changed: readonly StoreSnapshot[]
+  /** False if the cluster has been removed. */
+  has(cluster: string): boolean
 }
 
 /** Clusters summed up per turn of the event loop: about a millisecond. */
@@ -58,7 +71,7 @@ export function createMetrics(): GatewayMetrics {
   const known = new Map<string, ReadonlySet<string>>()
   const expose = async (into: Exposition): Promise<void> => {
     for (const update of updates) await update()
-    threads.latest(MAIN_THREAD, recorder.snapshot())
+    threads.latest(MAIN_THREAD, recorder.changes())
     const { process: own, clusters } = await threads.mergedWithPauses()
     for (const cluster of clusters) await exposeCluster(into, cluster, known, yieldToEventLoop)
     exposeProcess(into, own)
@@ -96,7 +109,7 @@ export function createMetrics(): GatewayMetrics {
     recorder,
     families,
     threads,
-    totals: () => threads.mergedWithPauses(),
+    changes: () => threads.changes(),
     expose,
     text: sharedText(() => expositionText(expose)),
     contentType: CONTENT_TYPE,
@@ -107,23 +120,42 @@ function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
+/** What a thread has told so far. */
+interface ThreadStores {
+  process: StoreSnapshot
+  /** By name. */
+  readonly clusters: Map<string, StoreSnapshot>
+}
+
 /** Sums over all threads. Counters of a dead thread stay in the sum, its gauges do not. */
 export class ThreadMetrics {
   readonly #process = new MergedStore('')
   #clusters = new Map<string, MergedStore>()
-  readonly #latest = new Map<number, MetricsSnapshot>()
+  readonly #latest = new Map<number, ThreadStores>()
   readonly #dead = new Set<number>()
+  /** Clusters whose sums have changed since the last `changes`. */
+  #changed = new Set<string>()
   #known: { has(cluster: string): boolean } | undefined
 
   /** From now on accepts only these clusters (and ''), and drops `removed`. Until it is called, all are accepted. */
   retain(known: { has(cluster: string): boolean }, removed: Iterable<string>): void {
     this.#known = known
-    for (const name of removed) this.#clusters.delete(name)
+    for (const name of removed) {
+      this.#clusters.delete(name)
+      this.#changed.delete(name)
+    }
   }
 
   /** `thread`: a number that is never reused, such as worker.threadId. Calls after `died` are ignored. */
-  latest(thread: number, snapshot: MetricsSnapshot): void {
-    if (!this.#dead.has(thread)) this.#latest.set(thread, snapshot)
+  latest(thread: number, { process, clusters, removed }: MetricsChanges): void {
+    if (this.#dead.has(thread)) return
+    const stores = this.#latest.get(thread) ?? { process, clusters: new Map<string, StoreSnapshot>() }
+    this.#latest.set(thread, stores)
+    stores.process = process
+    for (const name of removed) stores.clusters.delete(name)
+    for (const each of clusters) stores.clusters.set(each.cluster, each)
+    for (const name of removed) this.#change(name)
+    for (const { cluster } of clusters) this.#change(cluster)
   }
 
   /** The thread has ended: the counts of its last snapshot are kept. */
@@ -133,22 +165,36 @@ export class ThreadMetrics {
     this.#latest.delete(thread)
     if (last === undefined) return
     this.#process.keep(thread, last.process)
-    for (const snapshot of last.clusters) {
-      if (this.#takes(snapshot.cluster)) this.#store(snapshot.cluster).keep(thread, snapshot)
+    for (const [name, snapshot] of last.clusters) {
+      if (this.#takes(name)) this.#store(name).keep(thread, snapshot)
+      this.#change(name)
     }
   }
 
-  merged(): MetricsSnapshot {
-    const steps = this.#merge()
+  merged(): MetricsSums {
+    const process = this.#ownSum()
+    const steps = this.#sums(this.#names())
     for (;;) {
       const step = steps.next()
-      if (step.done) return step.value
+      if (step.done) return { process, clusters: step.value }
     }
   }
 
   /** The same, a few clusters per turn of the event loop: thousands of them take tens of milliseconds. */
-  async mergedWithPauses(): Promise<MetricsSnapshot> {
-    const steps = this.#merge()
+  async mergedWithPauses(): Promise<MetricsSums> {
+    const process = this.#ownSum()
+    return { process, clusters: await this.#sumsWithPauses(this.#names()) }
+  }
+
+  /** For one caller: a second one would miss what the first has taken. */
+  async changes(): Promise<ClusterChanges> {
+    const names = this.#changed
+    this.#changed = new Set()
+    return { changed: await this.#sumsWithPauses(names), has: (cluster) => this.#takes(cluster) }
+  }
+
+  async #sumsWithPauses(names: ReadonlySet<string>): Promise<readonly StoreSnapshot[]> {
+    const steps = this.#sums(names)
     for (;;) {
       const step = inStep('report', () => steps.next())
       if (step.done) return step.value
@@ -156,33 +202,37 @@ export class ThreadMetrics {
     }
   }
 
+  #ownSum(): StoreSnapshot {
+    return this.#process.sum(new Map([...this.#latest].map(([thread, { process }]) => [thread, process])))
+  }
+
+  /** All clusters that any thread has counted. */
+  #names(): ReadonlySet<string> {
+    const names = new Set(this.#clusters.keys())
+    for (const { clusters } of this.#latest.values()) for (const name of clusters.keys()) names.add(name)
+    return names
+  }
+
   /** Yields between clusters. */
-  *#merge(): Generator<undefined, MetricsSnapshot> {
-    const process = new Map<number, StoreSnapshot>()
-    const clusters = new Map<string, Map<number, StoreSnapshot>>()
-    for (const name of this.#clusters.keys()) clusters.set(name, new Map())
-    for (const [thread, snapshot] of this.#latest) {
-      process.set(thread, snapshot.process)
-      for (const each of snapshot.clusters) {
-        if (!this.#takes(each.cluster)) continue
-        const threads = clusters.get(each.cluster) ?? new Map<number, StoreSnapshot>()
-        clusters.set(each.cluster, threads.set(thread, each))
-      }
-    }
-    const own = this.#process.sum(process)
+  *#sums(names: ReadonlySet<string>): Generator<undefined, readonly StoreSnapshot[]> {
     const sums: StoreSnapshot[] = []
-    let left = CLUSTERS_AT_ONCE
-    for (const [name, threads] of clusters) {
+    for (const name of names) {
       // Removed in the meantime.
       if (!this.#takes(name)) continue
-      // If a thread has died in the meantime, the store itself has its counts.
-      for (const thread of threads.keys()) if (this.#dead.has(thread)) threads.delete(thread)
+      const threads = new Map<number, StoreSnapshot>()
+      for (const [thread, { clusters }] of this.#latest) {
+        const snapshot = clusters.get(name)
+        if (snapshot !== undefined) threads.set(thread, snapshot)
+      }
       sums.push(this.#store(name).sum(threads))
-      if (--left > 0) continue
-      left = CLUSTERS_AT_ONCE
-      yield
+      if (sums.length % CLUSTERS_AT_ONCE === 0) yield
     }
-    return { process: own, clusters: sums }
+    return sums
+  }
+
+  /** Removed ones are left out: a build without the dashboard never takes the changes. */
+  #change(cluster: string): void {
+    if (this.#takes(cluster)) this.#changed.add(cluster)
   }
 
   #takes(cluster: string): boolean {

@@ -63,11 +63,16 @@ export function clusterLabels({ name, endpoints }: CompiledCluster): ClusterLabe
   return { name, endpoints: endpoints.map((endpoint) => endpoint.url) }
 }
 
-/** Everything a thread has counted: plain data that can be sent to another thread. */
-export interface MetricsSnapshot {
+/**
+ * What a thread has counted, as far as it has changed since the last time: plain data that can be sent to another thread. Each has to arrive, in their
+ * order.
+ */
+export interface MetricsChanges {
   readonly process: StoreSnapshot
-  /** The first one counts requests without a known cluster. */
+  /** '' = requests without a known cluster. */
   readonly clusters: readonly StoreSnapshot[]
+  /** Clusters whose counts are forgotten; `clusters` may have new ones of the same name. */
+  readonly removed: readonly string[]
 }
 
 export class MetricsRecorder {
@@ -84,6 +89,8 @@ export class MetricsRecorder {
   readonly #stores = new Map<string, SeriesStore>()
   /** Made by the first request: the main thread has none. */
   readonly #requests = new Map<string, ClusterSeries>()
+  /** Since the last `changes`. */
+  #removed: string[] = []
   // Consecutive requests of a thread are often for the same cluster.
   #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
@@ -104,7 +111,7 @@ export class MetricsRecorder {
   clustersChanged(changed: Iterable<ClusterLabels>, removed: Iterable<string> = []): void {
     for (const name of removed) {
       this.#known.delete(name)
-      this.#stores.delete(name)
+      if (this.#stores.delete(name)) this.#removed.push(name)
       this.#requests.delete(name)
       this.#pools.delete(name)
     }
@@ -149,7 +156,7 @@ export class MetricsRecorder {
     store.add(metric.perCluster ? table.at(b, c) : table.at(a, b), by)
   }
 
-  /** Like `add`, but sets the value; for a `perSnapshot` metric until the next snapshot. */
+  /** Like `add`, but sets the value; for a `perSnapshot` metric until the next `changes`. */
   set(metric: Metric<[]>, value: number): void
   set<A extends string>(metric: Metric<[A]>, value: number, a: NoInfer<A>): void
   set<A extends string, B extends string>(metric: Metric<[A, B]>, value: number, a: NoInfer<A>, b: NoInfer<B>): void
@@ -183,12 +190,12 @@ export class MetricsRecorder {
     return counters
   }
 
-  /** Called before every snapshot, to set gauges whose state lives elsewhere. */
+  /** Called before `changes`, to set gauges whose state lives elsewhere. */
   beforeSnapshot(update: () => void): void {
     this.#updates.push(update)
   }
 
-  snapshot(): MetricsSnapshot {
+  changes(): MetricsChanges {
     for (const update of this.#updates) update()
     for (const [cluster, pools] of this.#pools) {
       const store = this.#storeFor(cluster)
@@ -199,10 +206,12 @@ export class MetricsRecorder {
     writeHttp2(this.#process, 'upstream', this.http2Upstreams)
     for (const series of [this.#unknown, ...this.#requests.values()]) series.writeActive()
     const stores = [this.#unknown.store, ...this.#stores.values()]
-    const clusters = stores.map((store) => store.snapshot())
-    // What is not set again is missing from the next snapshot.
+    const clusters = stores.flatMap((store) => store.changes() ?? [])
+    // What is not set again is missing from the next changes.
     for (const store of stores) this.#unset(store)
-    return { process: this.#process.snapshot(), clusters }
+    const removed = this.#removed
+    this.#removed = []
+    return { process: this.#process.snapshot(), clusters, removed }
   }
 
   #unset(store: SeriesStore): void {

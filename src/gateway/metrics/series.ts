@@ -17,6 +17,9 @@ export interface StoreSnapshot {
 
 export const ROW_FIELDS = 4
 
+/** Below every number of rows. */
+const NEVER = -1
+
 export class SeriesStore {
   readonly cluster: string
   readonly #id: number
@@ -29,6 +32,9 @@ export class SeriesStore {
   readonly #nameIndex = new Map<string, number>()
   /** Indexed by metric id. */
   readonly #tables: (CounterTable | undefined)[] = []
+  /** As of the last `changes`. */
+  #told: Float64Array = new Float64Array(0)
+  #toldRows = NEVER
 
   constructor(cluster: string, id: number) {
     this.cluster = cluster
@@ -98,6 +104,15 @@ export class SeriesStore {
     this.values[at] = value
   }
 
+  /** undefined = it is as it was at the last call. */
+  changes(): StoreSnapshot | undefined {
+    if (this.#toldRows === this.#rowCount && isStartOf(this.values, this.#told)) return undefined
+    const snapshot = this.snapshot()
+    this.#told = snapshot.values
+    this.#toldRows = this.#rowCount
+    return snapshot
+  }
+
   /** Names are shared with the store: they are append-only. */
   snapshot(): StoreSnapshot {
     return {
@@ -108,6 +123,11 @@ export class SeriesStore {
       values: this.values.slice(0, this.#used),
     }
   }
+}
+
+function isStartOf(values: Float64Array, start: Float64Array): boolean {
+  for (let i = 0; i < start.length; i++) if (values[i] !== start[i]) return false
+  return true
 }
 
 /** Observes a value in the histogram at `at`: count, sum, a number per bound; +Inf is the count. */

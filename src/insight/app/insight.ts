@@ -2,7 +2,8 @@
 
 import type { Replicas } from '../../admin/app/replicas/replicas.ts'
 import type { AdminRoute } from '../../admin/io/server/route.ts'
-import type { MetricsRecorder, MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
+import type { ClusterChanges } from '../../gateway/metrics/metrics.ts'
+import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import type { AsksThreads } from '../../kit/core/topics/questions.ts'
@@ -25,7 +26,7 @@ interface InsightMain {
   readonly pool: AsksThreads & SubscribesToThreads & { reports(): Promise<unknown> }
   readonly metrics: {
     readonly recorder: MetricsRecorder
-    totals(): Promise<Pick<MetricsSnapshot, 'clusters'>>
+    changes(): Promise<ClusterChanges>
   }
   readonly onApplied: (listener: (changed: ReadonlySet<string> | undefined) => void) => () => void
   readonly replicas: Replicas

@@ -145,7 +145,7 @@ export async function describeState(
 ): Promise<object> {
   const { clusters, pool, upstreams, sharing, memory } = parts
   const { problems, appliedAtMs } = parts.changes.inForce
-  const reports = await pool.reports()
+  const [reports, connections] = await Promise.all([pool.reports(), pool.askThreads('upstreams', undefined)])
   const sum = (of: (report: ThreadReport) => number): number =>
     reports.reduce((total, report) => total + (report === undefined ? 0 : of(report)), 0)
   return {
@@ -167,7 +167,7 @@ export async function describeState(
     problems,
     globalLimits: sharing?.limits.status() ?? null,
     ...subjects,
-    connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
+    connections: connections.flatMap(({ thread, answer }) => answer.map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
     clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),
   }

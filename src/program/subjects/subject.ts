@@ -139,7 +139,7 @@ export interface SubjectMain {
   readonly onApplied: OnApplied
   /** Connects to a cluster as the gateway itself. */
   readonly clientOf: (cluster: string, as?: CallsAs) => KubeClient
-  readonly metrics: Pick<GatewayMetrics, 'families' | 'recorder' | 'beforeScrape' | 'totals'>
+  readonly metrics: Pick<GatewayMetrics, 'families' | 'recorder' | 'beforeScrape' | 'changes'>
   /** Notified of calls to API servers. */
   readonly calls: KubeCallEvents
   /** To the gateway threads. */

@@ -6,6 +6,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { AuditPolicy } from '../../audit/core/policy.ts'
 import type { ListSize } from '../../gateway/api/list-request.ts'
 import type { ServingPair } from '../../gateway/io/listener/tls-contexts.ts'
+import type { MetricsChanges } from '../../gateway/metrics/recorder.ts'
 import type { ClusterHandle } from '../../gateway/state/clusters.ts'
 import type { ThreadPlace } from '../../gateway/state/thread-place.ts'
 import type { ListenAddress } from '../../kit/core/listen-address.ts'
@@ -13,7 +14,7 @@ import type { TopicMessage } from '../../kit/core/topics/topics.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { Block } from '../../process/failures/address-failures.ts'
 import type { FromStreams, ToStreams } from './streams.ts'
-import type { CallsFromThread, CallsToThread, ThreadReport } from './thread-calls.ts'
+import type { CallsFromThread, CallsToThread } from './thread-calls.ts'
 
 /** Start data of a thread. */
 export interface ThreadData {
@@ -78,8 +79,8 @@ export type FromThread =
   | { readonly type: 'listening'; readonly ports: readonly number[] }
   /** An address cannot be opened for listening. */
   | { readonly type: 'failed'; readonly address: ListenAddress; readonly message: string; readonly code: string }
-  /** Every few seconds, so that little is lost if a thread dies. */
-  | { readonly type: 'report'; readonly report: ThreadReport }
+  /** What has changed since the last one. Every few seconds, so that little is lost if a thread dies, and before each answer to `report`. */
+  | { readonly type: 'metrics'; readonly metrics: MetricsChanges }
   | { readonly type: 'lines'; readonly lines: ThreadLines }
   /** List sizes of a cluster, learned from responses. */
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }

@@ -4,15 +4,16 @@
 
 import type { AdminCalls } from '../../admin/app/inside/admin-threads.ts'
 import type { PoolDescription } from '../../gateway/io/upstream/upstreams.ts'
-import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
 import type { AnsweredQuestion, AskedQuestion } from '../../kit/core/topics/questions.ts'
 import type { LogLevel } from '../../kit/io/logs/log.ts'
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
 /** Made by the main thread. */
 export interface MainCalls extends AdminCalls {
-  /** The thread's state. */
+  /** The thread's state; its counts come before the answer, in a message of their own. */
   readonly report: { readonly argument: undefined; readonly answer: ThreadReport }
+  /** Its connections to each endpoint, of which there can be thousands. */
+  readonly upstreams: { readonly argument: undefined; readonly answer: readonly PoolDescription[] }
   /** A question of one subject (kit/core/topics/questions.ts). */
   readonly ask: { readonly argument: AskedQuestion; readonly answer: AnsweredQuestion }
   /** The log level in force, after setting it if one is given. */
@@ -32,11 +33,9 @@ export type CallsFromThread = CallMessage<GatewayCalls> | AnswerMessage<MainCall
 
 /** A thread's state. */
 export interface ThreadReport {
-  readonly metrics: MetricsSnapshot
   /** Running requests. */
   readonly running: number
   /** Client connections. */
   readonly clients: number
   readonly tokensRemembered: number
-  readonly upstreams: readonly PoolDescription[]
 }

@@ -100,6 +100,7 @@ class Scene {
       maxListBytes: () => Number.POSITIVE_INFINITY,
       drain: nothing,
       destroy: nothing,
+      connections: 0,
       describe: () => assert.fail('not asked for'),
     }
   }

@@ -76,6 +76,8 @@ export interface UpstreamEndpoint {
   /** Takes no new requests; running ones finish. */
   drain(): void
   destroy(): void
+  /** HTTP/2 connections of all classes. */
+  readonly connections: number
   describe(): EndpointConnections
 }
 
@@ -354,6 +356,12 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#rest()
   }
 
+  get connections(): number {
+    let sum = 0
+    for (const group of this.#groups) sum += group.connections
+    return sum
+  }
+
   describe(): EndpointConnections {
     const classes = {
       unary: describeGroup(this.#unary),
@@ -364,7 +372,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     }
     return {
       protocol: this.#protocol,
-      connections: this.#groups.reduce((sum, { connections }) => sum + connections, 0),
+      connections: this.connections,
       lanes: this.#lanes.size,
       classes,
       counters: { ...this.#counters.pool },

@@ -130,7 +130,18 @@ export class Upstreams {
     this.#clusters.clear()
   }
 
-  /** The connections of every endpoint that has had some, for metrics and /debug. */
+  /**
+   * The number of connections to each endpoint that has had some. Allocates nothing: it is asked every few seconds, for thousands of endpoints.
+   */
+  countConnections(count: (cluster: string, endpoint: string, connections: number) => void): void {
+    for (const [cluster, entries] of this.#clusters) {
+      for (const [endpoint, { connections }] of entries) {
+        if (connections !== undefined) count(cluster, endpoint, connections.connections)
+      }
+    }
+  }
+
+  /** The connections of every endpoint that has had some, for /debug. */
   *describe(): Iterable<PoolDescription> {
     for (const [cluster, entries] of this.#clusters) {
       for (const [endpoint, { connections }] of entries) {

@@ -10,7 +10,7 @@ import type {
 } from '../../../gateway/api/upstream-cluster/read-cache/read-cache-in-force.ts'
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import { explainRequest } from '../../../gateway/core/explain/explain-request.ts'
-import type { MetricsSnapshot } from '../../../gateway/metrics/recorder.ts'
+import type { ClusterChanges } from '../../../gateway/metrics/metrics.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -38,7 +38,7 @@ interface DashboardDeps {
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly pool: { reports(): Promise<unknown> }
-  readonly metrics: { totals(): Promise<Pick<MetricsSnapshot, 'clusters'>> }
+  readonly metrics: { changes(): Promise<ClusterChanges> }
   /** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. */
   onApplied(listener: (changed: ReadonlySet<string> | undefined) => void): () => void
   readonly log: Logger
@@ -143,7 +143,7 @@ export class Dashboard {
     const { pool, metrics, clock } = this.#deps
     try {
       await pool.reports()
-      await this.#samples.take(await metrics.totals(), clock.now(), clock.monotonic())
+      await this.#samples.take(await metrics.changes(), clock.now(), clock.monotonic())
     } catch (error) {
       this.#deps.log.error('the counts for the dashboard could not be sampled', { error })
     } finally {

@@ -8,7 +8,7 @@ import {
   DURATION_BOUNDS,
   refusalCode,
 } from '../../../gateway/metrics/cluster-totals.ts'
-import type { MetricsSnapshot } from '../../../gateway/metrics/recorder.ts'
+import type { ClusterChanges } from '../../../gateway/metrics/metrics.ts'
 import { short } from '../../../kit/core/text/figures.ts'
 import { RING_STEPS, type ShownRefusals, STEP_SECONDS } from '../../api/overview.ts'
 import type { Durations, SeriesPart } from '../../api/parts.ts'
@@ -23,6 +23,10 @@ const MAX_REFUSALS = 200
 /** Clusters processed per turn of the event loop. */
 const CLUSTERS_AT_ONCE = 100
 
+const NO_DURATIONS: Durations = []
+const NO_RATES: ReadonlyMap<string, number> = new Map()
+const NO_ENDPOINTS: ReadonlyMap<string, { readonly requests: number; readonly errors: number }> = new Map()
+
 /** One cluster; '' = requests for no known cluster. */
 export class ClusterSample {
   readonly requests: Ring = new Ring(RING_STEPS)
@@ -33,10 +37,10 @@ export class ClusterSample {
   /** The newest counts. */
   totals: ClusterTotals | undefined
   /** Per second, in the newest step. */
-  endpoints: ReadonlyMap<string, { readonly requests: number; readonly errors: number }> = new Map()
-  admitted: ReadonlyMap<string, number> = new Map()
-  rejected: ReadonlyMap<string, number> = new Map()
-  policies: ReadonlyMap<string, number> = new Map()
+  endpoints: ReadonlyMap<string, { readonly requests: number; readonly errors: number }> = NO_ENDPOINTS
+  admitted: ReadonlyMap<string, number> = NO_RATES
+  rejected: ReadonlyMap<string, number> = NO_RATES
+  policies: ReadonlyMap<string, number> = NO_RATES
   /** Requests per step, by reason and rule. */
   readonly #refusals = new Map<string, Ring>()
 
@@ -49,8 +53,7 @@ export class ClusterSample {
     this.requests.push(rate(before.requests, now.requests))
     this.errors.push(rate(before.errors, now.errors))
     this.refused.push(rate(before.refused, now.refused))
-    this.#durations.push(newDurations(before, now))
-    if (this.#durations.length > RING_STEPS) this.#durations.shift()
+    this.#pushDurations(newDurations(before, now))
     this.admitted = rates(before.admitted, now.admitted, seconds)
     this.rejected = rates(before.rejected, now.rejected, seconds)
     this.policies = rates(before.policies, now.policies, seconds)
@@ -61,6 +64,27 @@ export class ClusterSample {
       }),
     )
     this.#takeRefusals(before, now)
+  }
+
+  /** The counts are as they were a step before. */
+  rest(): void {
+    this.requests.push(0)
+    this.errors.push(0)
+    this.refused.push(0)
+    this.#pushDurations(NO_DURATIONS)
+    this.admitted = NO_RATES
+    this.rejected = NO_RATES
+    this.policies = NO_RATES
+    this.endpoints = NO_ENDPOINTS
+    for (const [key, ring] of this.#refusals) {
+      ring.push(0)
+      if (ring.sum(REFUSAL_STEPS) === 0) this.#refusals.delete(key)
+    }
+  }
+
+  #pushDurations(durations: Durations): void {
+    this.#durations.push(durations)
+    if (this.#durations.length > RING_STEPS) this.#durations.shift()
   }
 
   #takeRefusals(before: ClusterTotals, now: ClusterTotals): void {
@@ -147,23 +171,25 @@ export class Samples {
     return this.#clusters
   }
 
-  /** @param clusters counts of all threads */
-  async take({ clusters }: Pick<MetricsSnapshot, 'clusters'>, nowMs: number, monotonicMs: number): Promise<void> {
+  /** @param changes since the last call: of thousands of clusters, few have requests in any ten seconds */
+  async take({ changed, has }: ClusterChanges, nowMs: number, monotonicMs: number): Promise<void> {
     const seconds = Math.max((monotonicMs - this.#monotonic) / MS, 0.001)
     this.#monotonic = monotonicMs
-    const seen = new Set<string>()
-    const totals: ClusterTotals[] = []
-    for (const [at, store] of clusters.entries()) {
-      if (at % CLUSTERS_AT_ONCE === CLUSTERS_AT_ONCE - 1) await yieldToEventLoop()
+    const taken = new Set<string>()
+    let looked = 0
+    for (const store of changed) {
+      if (++looked % CLUSTERS_AT_ONCE === 0) await yieldToEventLoop()
       const now = clusterTotals(store)
       // Thousands may have had no request yet: the first one begins their half hour.
       if (hadNothing(now) && !this.#clusters.has(store.cluster)) continue
-      seen.add(store.cluster)
-      totals.push(now)
+      taken.add(store.cluster)
       this.#sampleOf(store.cluster).take(now, seconds)
     }
-    for (const name of this.#clusters.keys()) if (!seen.has(name)) this.#clusters.delete(name)
-    this.all.take(sumOf(totals), seconds)
+    for (const [name, sample] of this.#clusters) {
+      if (!has(name)) this.#clusters.delete(name)
+      else if (!taken.has(name)) sample.rest()
+    }
+    this.all.take(sumOf([...this.#clusters.values()].flatMap(({ totals }) => totals ?? [])), seconds)
     this.#takenAt = nowMs
   }
 

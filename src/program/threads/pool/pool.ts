@@ -221,16 +221,14 @@ export class ThreadPool implements WorkerSlotOwner, AsksThreads, SubscribesToThr
     return this.#places.load(slot.index)
   }
 
-  /** Each thread's report; undefined for one that does not answer within a second. */
+  /** Each thread's report, when its newest counts are known; undefined for one that does not answer within a second. */
   async reports(): Promise<readonly (ThreadReport | undefined)[]> {
     return await Promise.all(this.slots.map((slot) => this.#report(slot)))
   }
 
   async #report(slot: WorkerSlot): Promise<ThreadReport | undefined> {
-    const { threadId } = slot
     const answered = await askThread(slot, this.#deps.log, 'report', undefined, { timeoutMs: ANSWER_MS })
     slot.answers = answered !== undefined
-    if (answered !== undefined) this.#deps.metrics.threads.latest(threadId, answered.answer.metrics)
     return answered?.answer
   }
 
@@ -309,8 +307,8 @@ export class ThreadPool implements WorkerSlotOwner, AsksThreads, SubscribesToThr
       case 'failed':
         this.#onFailed(slot, message.address, message.message, message.code)
         break
-      case 'report':
-        this.#deps.metrics.threads.latest(slot.threadId, message.report.metrics)
+      case 'metrics':
+        this.#deps.metrics.threads.latest(slot.threadId, message.metrics)
         break
       case 'lines':
         this.#write(message.lines)

@@ -76,6 +76,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
             ask: () => assert.fail('no question'),
             shares: () => [],
             report: () => assert.fail('no report'),
+            upstreams: () => assert.fail('no upstreams'),
           },
         })
         current = own

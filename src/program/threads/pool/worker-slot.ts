@@ -129,8 +129,6 @@ export class WorkerSlot {
       handlers: this.#owner.handlers,
       onUnclaimed: (late) => {
         if (late.name === 'ask') this.#owner.onUnclaimed(late.answer)
-        // Its numbers are still the latest.
-        else if (late.name === 'report') this.#owner.onMessage(this, { type: 'report', report: late.answer })
       },
     })
   }

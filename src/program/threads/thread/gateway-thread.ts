@@ -301,7 +301,7 @@ export class GatewayThread {
     for (const observer of this.#observers) observer.flush?.()
     this.#streams.end()
     this.#outbox.flush()
-    this.#post({ type: 'report', report: this.#report() })
+    this.#postMetrics()
     this.#post({ type: 'ended' })
   }
 
@@ -309,31 +309,31 @@ export class GatewayThread {
     this.#reporting = setTimeout(() => {
       const { clock } = this.#gateway
       const startMs = clock.monotonic()
-      this.#post({ type: 'report', report: this.#report() })
+      this.#postMetrics()
       this.#reportLater(Math.max(REPORT_MS, (clock.monotonic() - startMs) * REPORT_SHARE))
     }, delayMs)
     this.#reporting.unref()
   }
 
-  #report(): ThreadReport {
-    return inStep('report', () => this.#describe())
+  #postMetrics(): void {
+    inStep('report', () => this.#post({ type: 'metrics', metrics: this.#metrics.changes() }))
   }
 
-  #describe(): ThreadReport {
-    const { running, tokens, upstreams } = this.#gateway
+  /** Its counts go before it, on the way of all others: changes have to arrive in their order, and none may be missing. */
+  #report(): ThreadReport {
+    const { running, tokens } = this.#gateway
+    this.#postMetrics()
     return {
-      metrics: this.#metrics.snapshot(),
       running: running.size,
       clients: this.#listeners.reduce((sum, listener) => sum + listener.connections(), 0),
       tokensRemembered: tokens.size(),
-      upstreams: [...upstreams.describe()],
     }
   }
 
   #updateGauges(): void {
-    for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
+    this.#gateway.upstreams.countConnections((cluster, endpoint, connections) => {
       this.#metrics.set(UPSTREAM_CONNECTIONS, connections, cluster, endpoint, 'h2')
-    }
+    })
     const { known, unknown } = threadScheduler.takeWaited()
     this.#metrics.add(LIMITED, known, 'thread-time', 'true')
     this.#metrics.add(LIMITED, unknown, 'thread-time', 'false')
@@ -406,6 +406,7 @@ export class GatewayThread {
     return {
       ask: (asked) => this.#answers.of(asked),
       report: () => this.#report(),
+      upstreams: () => [...this.#gateway.upstreams.describe()],
       profile: ({ kind, seconds }) => profileThread(kind, seconds),
       logLevel: (level) => {
         if (level !== undefined) this.#outbox.level = level

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { waitFor } from '../../../../test/harness/wait.ts'
 import { threadScheduler } from '../../../gateway/io/scheduling/thread-scheduler.ts'
+import { type MetricsSums, ThreadMetrics } from '../../../gateway/metrics/metrics.ts'
 import { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import { ALONE } from '../../../gateway/state/thread-place.ts'
 import { createCA, issueCertificate, type KeyPair } from '../../../pki/io/pki.ts'
@@ -48,7 +49,12 @@ async function setUp({ certPem: cert, keyPem: key }: KeyPair): Promise<Scene> {
     observers: subjects.observers,
     log: { debug: (line: string) => void logged.push(line) },
   }
-  return { parts, seen: () => ({ counted: metrics.snapshot(), published, logged }) }
+  const counts = new ThreadMetrics()
+  const counted = (): MetricsSums => {
+    counts.latest(1, structuredClone(metrics.changes()))
+    return counts.merged()
+  }
+  return { parts, seen: () => ({ counted: counted(), published, logged }) }
 }
 
 function assertNoSources(): void {
