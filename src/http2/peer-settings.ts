@@ -69,7 +69,7 @@ export class PeerSettings {
     const host = this.#host
     switch (setting) {
       case frame.HEADER_TABLE_SIZE:
-        this.#sender.encoder.setMaxTableBytes(value)
+        this.#sender.setMaxTableBytes(value)
         return
       case frame.ENABLE_PUSH:
         if (value > 1 || (value === 1 && !host.isServer)) host.fail(PROTOCOL_ERROR, 'ENABLE_PUSH')

@@ -5,7 +5,7 @@ import type { Budget } from '../kit/api/limits/budget.ts'
 import type { EncodedFields } from '../kit/api/stream.ts'
 import { WINDOW_UPDATES_PER_DATA } from './budget.ts'
 import * as frame from './frames.ts'
-import { encodeBound, HpackEncoder, listBytesOf } from './hpack/encoder.ts'
+import { encodeBound, HpackEncoder, listBytesOf, MAX_TABLE_BYTES } from './hpack/encoder.ts'
 import { blockScratch } from './hpack/scratch.ts'
 import { Output } from './output.ts'
 import { SLAB_BYTES } from './slabs.ts'
@@ -31,7 +31,8 @@ const COMPACT_AT = 1024
 const MAX_DEBUG_BYTES = 1024
 
 export class Sender {
-  readonly encoder: HpackEncoder = new HpackEncoder()
+  /** Made by the first head: thousands of connections may wait for theirs. */
+  #encoder: HpackEncoder | undefined
   /** The peer's SETTINGS_MAX_FRAME_SIZE. */
   frameBytes: number = frame.DEFAULT_FRAME_BYTES
   /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE. Go's server ends the connection, with all its streams, for lists well above it. */
@@ -50,6 +51,16 @@ export class Sender {
   constructor(host: SenderHost, windowUpdates: Budget) {
     this.#host = host
     this.#windowUpdates = windowUpdates
+  }
+
+  /** SETTINGS_HEADER_TABLE_SIZE of the peer. */
+  setMaxTableBytes(bytes: number): void {
+    if (this.#encoder !== undefined || bytes < MAX_TABLE_BYTES) this.#heads().setMaxTableBytes(bytes)
+  }
+
+  #heads(): HpackEncoder {
+    this.#encoder ??= new HpackEncoder()
+    return this.#encoder
   }
 
   /** Serialised bytes not taken yet. */
@@ -94,7 +105,7 @@ export class Sender {
     const output = this.#output
     output.reserve(FRAME_HEADER_BYTES + bound)
     const { buffer, at } = output
-    let to = this.encoder.encode(list, buffer, at + FRAME_HEADER_BYTES)
+    let to = this.#heads().encode(list, buffer, at + FRAME_HEADER_BYTES)
     if (shared !== undefined) {
       buffer.set(shared, to)
       to += shared.length
@@ -107,7 +118,7 @@ export class Sender {
 
   #longHead(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean, bound: number): void {
     const block = blockScratch.of(bound)
-    let size = this.encoder.encode(list, block, 0)
+    let size = this.#heads().encode(list, block, 0)
     if (shared !== undefined) {
       block.set(shared, size)
       size += shared.length

@@ -190,14 +190,16 @@ export class ConnectionStreams implements StreamCarrier {
 
 // The most recently closed streams of a connection: frames still in flight for them are not errors (RFC 9113 section 5.1, closed).
 const REMEMBERED = 128
+const NO_IDS: Int32Array = new Int32Array(0)
 
 class ClosedStreams {
-  /** A ring; negative: reset by us. */
-  readonly #ids: Int32Array = new Int32Array(REMEMBERED)
+  /** A ring, made by the first; negative: reset by us. */
+  #ids: Int32Array = NO_IDS
   #at = 0
   #forgottenTo = 0
 
   add(id: number, resetByUs: boolean): void {
+    if (this.#ids === NO_IDS) this.#ids = new Int32Array(REMEMBERED)
     const forgotten = Math.abs(this.#ids[this.#at] ?? 0)
     if (forgotten > this.#forgottenTo) this.#forgottenTo = forgotten
     this.#ids[this.#at] = resetByUs ? -id : id

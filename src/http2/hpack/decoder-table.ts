@@ -16,31 +16,22 @@ export const STATIC_SIZES: Uint16Array = Uint16Array.from(
   (name, index) => name.length + (STATIC_VALUES[index] ?? '').length + ENTRY_OVERHEAD,
 )
 
+/** A power of two; twice as many when all are taken. Most connections have few fields that recur. */
+const FIRST_SLOTS = 16
+
 /** The dynamic table: a ring. */
 export class DecoderTable {
-  /** By slot. */
-  readonly names: string[]
-  readonly values: string[]
-  readonly sizes: Int32Array
-  readonly flags: Uint16Array
-  readonly #mask: number
+  /** By slot. Others after `insert`. */
+  names: string[] = new Array<string>(FIRST_SLOTS).fill('')
+  values: string[] = new Array<string>(FIRST_SLOTS).fill('')
+  sizes: Int32Array = new Int32Array(FIRST_SLOTS)
+  flags: Uint16Array = new Uint16Array(FIRST_SLOTS)
+  #mask = FIRST_SLOTS - 1
   /** The newest entry is in slot #newest, `#count` entries are alive. */
   #newest = 0
   #count = 0
   #bytes = 0
   #maxBytes = INITIAL_TABLE_BYTES
-
-  /** @param maxBytes the largest size for `resize` */
-  constructor(maxBytes: number) {
-    // A peer that has not seen our SETTINGS yet uses the initial size.
-    const entries = Math.max(maxBytes, INITIAL_TABLE_BYTES) / ENTRY_OVERHEAD
-    const capacity = 2 ** Math.ceil(Math.log2(entries))
-    this.names = new Array<string>(capacity).fill('')
-    this.values = new Array<string>(capacity).fill('')
-    this.sizes = new Int32Array(capacity)
-    this.flags = new Uint16Array(capacity)
-    this.#mask = capacity - 1
-  }
 
   /** Whether an entry of this age exists: 0 is the newest. */
   has(age: number): boolean {
@@ -59,6 +50,7 @@ export class DecoderTable {
       return
     }
     this.#evict(this.#maxBytes - size)
+    if (this.#count > this.#mask) this.#grow()
     const slot = (this.#newest + 1) & this.#mask
     this.#newest = slot
     this.names[slot] = name
@@ -67,6 +59,26 @@ export class DecoderTable {
     this.flags[slot] = flags
     this.#bytes += size
     this.#count++
+  }
+
+  /** Twice as many slots; no more than the octets of the table allow, as each entry counts 32 at least. */
+  #grow(): void {
+    const { names, values, sizes, flags } = this
+    const slots = 2 * (this.#mask + 1)
+    this.names = new Array<string>(slots).fill('')
+    this.values = new Array<string>(slots).fill('')
+    this.sizes = new Int32Array(slots)
+    this.flags = new Uint16Array(slots)
+    // The oldest one goes into slot 1.
+    for (let to = 1, age = this.#count - 1; age >= 0; to++, age--) {
+      const from = this.slotOf(age)
+      this.names[to] = names[from] as string
+      this.values[to] = values[from] as string
+      this.sizes[to] = sizes[from] as number
+      this.flags[to] = flags[from] as number
+    }
+    this.#newest = this.#count
+    this.#mask = slots - 1
   }
 
   /** A size update of the peer (RFC 7541 section 6.3). */

@@ -46,7 +46,7 @@ export class HpackDecoder {
   /** `maxTableBytes`: SETTINGS_HEADER_TABLE_SIZE that we announce, the most that the peer may use. */
   constructor(maxTableBytes: number) {
     this.#limit = maxTableBytes
-    this.#table = new DecoderTable(maxTableBytes)
+    this.#table = new DecoderTable()
     this.#literal = new LiteralReader(this.#table)
   }
 

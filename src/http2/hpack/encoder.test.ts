@@ -206,6 +206,29 @@ test('any lists come back, whatever the table sizes', () => {
   )
 })
 
+test('both tables take as many small fields as fit, and the oldest leave in their order', () => {
+  const short = fc.tuple(fc.integer({ min: 0, max: 140 }), fc.constantFrom('', 'a', 'b'))
+  const many = fc.array(short, { minLength: 100, maxLength: 400 })
+  fc.assert(
+    fc.property(many, fc.constantFrom(4096, 2000, 700), (fields, tableBytes) => {
+      const encoder = new HpackEncoder()
+      encoder.setMaxTableBytes(tableBytes)
+      const decoder = new HpackDecoder(4096)
+      const plain = new PlainDecoder(4096)
+      // Three times: told, entered, found.
+      for (const [number, value] of fields.flatMap((field) => [field, field, field])) {
+        const list = [`x-${number}`, value]
+        const block = encode(encoder, list)
+        assert.equal(decoder.decode(block, 0, block.length, ROOMY), DECODED)
+        assert.deepEqual(decoder.fields, list)
+        const found = plain.decode(block, ROOMY)
+        assert.deepEqual(found.outcome === 'decoded' && found.fields, list)
+      }
+    }),
+    { numRuns: 40 },
+  )
+})
+
 test('nghttp2 reads what we write, over many blocks', async () => {
   const requests = fc.sample(
     fc

@@ -6,12 +6,12 @@ import { writeLatin1 } from './latin1.ts'
 import { blockScratch } from './scratch.ts'
 import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './static.ts'
 
-/** More of the peer's table is never used. */
-const MAX_TABLE_BYTES = 4096
+/** More of the peer's table is never used; so much of it is until the peer says otherwise (RFC 9113 section 6.5.2). */
+export const MAX_TABLE_BYTES = 4096
 /** Overhead of an entry (RFC 7541 section 4.1). */
 const ENTRY_OVERHEAD = 32
-/** Maximum entries in a table of that size: a power of two. */
-const SLOTS: number = MAX_TABLE_BYTES / ENTRY_OVERHEAD
+/** A power of two; twice as many when all are taken. Most connections have few fields that recur. */
+const FIRST_SLOTS = 16
 /** Longer values are rarely sent twice, and would evict many others. */
 const MAX_INDEXED_VALUE = 1024
 /** Maximum entries of one name that are compared. */
@@ -41,13 +41,15 @@ const LITERAL = 0
 
 /** Encodes the field blocks of one direction of one connection, in order. */
 export class HpackEncoder {
-  /** The dynamic table: entry number n (from 1, never reused) is in slot n mod SLOTS. */
-  readonly #values: string[] = new Array<string>(SLOTS).fill('')
-  readonly #sizes: Int32Array = new Int32Array(SLOTS)
+  /** The dynamic table: entry number n (from 1, never reused) is in slot n mod the number of slots. */
+  #values: string[] = new Array<string>(FIRST_SLOTS).fill('')
+  #sizes: Int32Array = new Int32Array(FIRST_SLOTS)
   /** For each slot, the number of the entry before with the same name, 0 when there was none. */
-  readonly #previous: Float64Array = new Float64Array(SLOTS)
+  #previous: Float64Array = new Float64Array(FIRST_SLOTS)
   /** For each slot, the name when it is not a known one, else ''. */
-  readonly #names: string[] = new Array<string>(SLOTS).fill('')
+  #names: string[] = new Array<string>(FIRST_SLOTS).fill('')
+  /** Slots, less one. */
+  #mask = FIRST_SLOTS - 1
   /** The last entry with each known name, dead or alive, 0 for none; then those of other names that are alive. */
   readonly #latest: Float64Array = new Float64Array(KNOWN_NAMES.length)
   readonly #others: Map<string, number> = new Map()
@@ -196,7 +198,7 @@ export class HpackEncoder {
   #find(entry: number, value: string): number {
     let link = entry
     for (let steps = 0; link > 0 && steps < MAX_CHAIN; steps++) {
-      const slot = link & (SLOTS - 1)
+      const slot = link & this.#mask
       if (this.#values[slot] === value) return link
       link = this.#alive(this.#previous[slot] as number)
     }
@@ -211,8 +213,9 @@ export class HpackEncoder {
   #insert(otherName: string, name: string, value: string, previous: number): number {
     const size = name.length + value.length + ENTRY_OVERHEAD
     this.#evict(this.#maxBytes - size)
+    if (this.#count > this.#mask) this.#grow()
     const entry = ++this.#inserted
-    const slot = entry & (SLOTS - 1)
+    const slot = entry & this.#mask
     this.#names[slot] = otherName
     this.#values[slot] = value
     this.#sizes[slot] = size
@@ -222,10 +225,34 @@ export class HpackEncoder {
     return entry
   }
 
+  /** Twice as many slots. Those of a table of at most 4096 octets become 128 at most. */
+  #grow(): void {
+    const [values, sizes, previous, names, before] = [
+      this.#values,
+      this.#sizes,
+      this.#previous,
+      this.#names,
+      this.#mask,
+    ]
+    const slots = 2 * (before + 1)
+    this.#values = new Array<string>(slots).fill('')
+    this.#sizes = new Int32Array(slots)
+    this.#previous = new Float64Array(slots)
+    this.#names = new Array<string>(slots).fill('')
+    this.#mask = slots - 1
+    for (let entry = this.#inserted - this.#count + 1; entry <= this.#inserted; entry++) {
+      const [from, to] = [entry & before, entry & this.#mask]
+      this.#values[to] = values[from] as string
+      this.#sizes[to] = sizes[from] as number
+      this.#previous[to] = previous[from] as number
+      this.#names[to] = names[from] as string
+    }
+  }
+
   #evict(bytes: number): void {
     while (this.#bytes > bytes) {
       const entry = this.#inserted - --this.#count
-      const slot = entry & (SLOTS - 1)
+      const slot = entry & this.#mask
       const name = this.#names[slot] as string
       if (name !== '') {
         if (this.#others.get(name) === entry) this.#others.delete(name)
