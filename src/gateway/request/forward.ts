@@ -174,9 +174,13 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       }
     }
     const { finishing } = this.#begin(list, end, this.permit.isWatch ? this.#watchAnswered(list, status) : undefined)
-    if (end) exchange.end()
+    if (end) {
+      exchange.end()
+      return
+    }
+    if (this.permit.isWatch) exchange.forgetFields()
     // Data that arrived with the head goes first: a watch that ends without an event looks broken to its client.
-    else if (finishing) setImmediate(() => exchange.finish())
+    if (finishing) setImmediate(() => exchange.finish())
   }
 
   /** Abandoned answers are not measured. */

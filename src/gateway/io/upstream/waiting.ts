@@ -19,6 +19,8 @@ export interface WaitingRoom {
 }
 
 const EMPTY = Buffer.alloc(0)
+const NO_FIELDS: HeaderList = []
+const NO_PIECES: readonly Buffer[] = []
 
 export class WaitingStream extends Queued implements MayWait {
   readonly charge: Charge
@@ -26,7 +28,8 @@ export class WaitingStream extends Queued implements MayWait {
   readonly sinceMs: number
   /** The carrier for its turn, if that depends on the request. */
   carrier: Carrier | undefined = undefined
-  readonly #head: HeaderList
+  /** Empty once it is sent: a watch lasts for hours. */
+  #head: HeaderList
   readonly #shared: SharedFields | undefined
   /** The request has no body. */
   readonly #end: boolean
@@ -34,7 +37,7 @@ export class WaitingStream extends Queued implements MayWait {
   readonly #room: WaitingRoom
   #stream: Stream | undefined
   #refusal: WaitRefusal | undefined
-  readonly #body: BodyPieces = new BodyPieces()
+  #body: BodyPieces | undefined
   #bodyEnded = false
   #trailers: HeaderList | undefined
   #over = false
@@ -63,7 +66,9 @@ export class WaitingStream extends Queued implements MayWait {
     if (this.#over || this.#stream !== undefined) return
     const stream = carrier.open(this.#head, this.#shared, this.#end, this.#events, this.charge)
     this.#stream = stream
-    const pieces = this.#body.take()
+    this.#head = NO_FIELDS
+    const pieces = this.#body?.take() ?? NO_PIECES
+    this.#body = undefined
     this.waitingBytes = 0
     const last = pieces.length - 1
     const endsWithPiece = this.#bodyEnded && this.#trailers === undefined
@@ -104,6 +109,7 @@ export class WaitingStream extends Queued implements MayWait {
       return
     }
     if (this.#over || this.#bodyEnded || this.#end) return
+    this.#body ??= new BodyPieces()
     this.#body.add(chunk)
     this.#bodyEnded = end
     this.#room.onGrown(this, chunk.length)
@@ -135,7 +141,7 @@ export class WaitingStream extends Queued implements MayWait {
   }
 
   #forget(): void {
-    this.#body.clear()
+    this.#body = undefined
     this.waitingBytes = 0
     this.#trailers = undefined
   }

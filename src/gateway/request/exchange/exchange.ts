@@ -450,6 +450,12 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     if (this.client.queued > 0) this.#forgetRequest()
   }
 
+  /** It is answered, and lasts for hours: nothing reads the fields of its head again. */
+  forgetFields(): void {
+    this.list = NO_FIELDS
+    this.head.fields = NO_FIELDS
+  }
+
   /** Its answer may wait long for the client, and the request is no longer charged: drop everything it keeps. */
   #forgetRequest(): void {
     this.list = NO_FIELDS
