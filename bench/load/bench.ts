@@ -84,6 +84,8 @@ export interface GatewayOptions extends ClusterOptions {
   readonly port?: number
   /** The checkout to run. Default: the one that is measured. */
   readonly root?: string
+  /** What is started instead of the checkout's `bin/portcullis`. */
+  readonly program?: string
   /** Further settings, as flags. */
   readonly flags?: readonly string[]
   /** For node itself. */
@@ -261,7 +263,7 @@ export class Bench {
     ]
     const { name = 'Portcullis', place = 'proxy' } = options
     // As users start it: with the flags of Node that it has there.
-    const program = join(root, 'bin/portcullis')
+    const program = options.program ?? join(root, 'bin/portcullis')
     const { nodeArgs } = options
     const env = { ...options.env, ...(nodeArgs === undefined ? {} : { NODE_OPTIONS: nodeArgs.join(' ') }) }
     const before = [...Object.entries(env).map(([name, value]) => `${name}=${value}`), program]

@@ -169,6 +169,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       disruptionUnchecked: noop,
       limited: noop,
       gatewayRefused: noop,
+      awaitsCheck: noop,
     },
     random: Math.random,
     uuid: fastUuid,

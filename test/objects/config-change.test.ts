@@ -287,7 +287,7 @@ describe('endpoints', () => {
     await waitFor('the upstream side to be closed', () => upstream.open.size === 0)
   })
 
-  test('all replaced at once: no request has to wait for the first health check', async () => {
+  test('all replaced at once: requests wait for the first health check and are served', async () => {
     const { stubs, session, change } = await setUp(2)
     const [before, next] = stubs
     change({ servers: all([before as StubUpstream]) })
@@ -295,11 +295,11 @@ describe('endpoints', () => {
     const probes: SeenRequest[] = []
     if (next !== undefined) next.probe = (request) => probes.push(request)
     change({ servers: all([next as StubUpstream]) })
-    assert.equal(await statusOf(session), 200)
-    assert.ok(
-      probes.every(({ stream }) => !stream.headersSent),
-      'it has not been checked yet',
-    )
+    const status = statusOf(session)
+    await waitFor('the check', () => probes.length > 0)
+    assert.deepEqual(next?.seen, [])
+    for (const probe of probes) reply(probe, 200, 'ok')
+    assert.equal(await status, 200)
   })
 })
 
@@ -396,14 +396,19 @@ describe('clusters', () => {
     return { stub, gateway, sessions }
   }
 
-  test('a new one is served at once', async () => {
+  test('a new one is served once it is checked, without a refusal before', async () => {
     const { stub, gateway } = await setUpTwo()
     const probes: SeenRequest[] = []
     stub.probe = (request) => probes.push(request)
     const name = 'c.example.com'
     gateway.apply([...HOSTS, name].map((each) => clusterObject([stub], { name: each, clientCA })))
     const session = h2Connect({ port: gateway.port, serverName: name, certificate: alice })
-    assert.equal(await statusOf(session, to(name)), 200)
+    const seen = stub.seen.length
+    const status = statusOf(session, to(name))
+    await waitFor('its check', () => probes.length === 3)
+    assert.equal(stub.seen.length, seen)
+    for (const probe of probes) reply(probe, 200, 'ok')
+    assert.equal(await status, 200)
     session.destroy()
   })
 

@@ -27,6 +27,7 @@ import type { LiveCluster } from '../state/clusters.ts'
 import { refuseEndedGrant, withGrants } from './access-grants.ts'
 import { authenticate, impersonate } from './authenticate.ts'
 import { endSessions } from './backchannel-logout.ts'
+import { firstCheckFor } from './calls/first-check.ts'
 import { refuseEndedSession } from './ended-session.ts'
 import type { Asked, Decision, Filters, HandOver, Permit, Recheck, Requested } from './exchange/decision.ts'
 import { Exchange } from './exchange/exchange.ts'
@@ -93,14 +94,45 @@ function serve(exchange: Exchange, filters: Filters): Served {
   if ('refused' in info) return info
   describe(record, info)
   gw.events.requestStarted(record)
+  return serveSender(exchange, { filters, live, cluster, info, requester: undefined, cameBy: undefined })
+}
 
-  const asked: Asked = { filters, live, cluster, info, requester: undefined, cameBy: undefined }
-  const requester = authenticate(exchange, live, cluster)
+function serveSender(exchange: Exchange, asked: Asked): Served {
+  const { live, info } = asked
+  const requester = authenticate(exchange, live, asked.cluster)
   if (requester instanceof Promise) {
     const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
-    return refusal ?? goOnLater(exchange, asked, requester, serveRequester)
+    if (refusal !== undefined) return refusal
+    const next = live.endpoints.unchecked && !exchange.startedOver ? serveReviewed : serveRequester
+    return goOnLater(exchange, asked, requester, next)
   }
   return 'refused' in requester ? requester : serveRequester(exchange, asked, requester)
+}
+
+/** Whether it waits for the first check of an endpoint, which each request does once. */
+function awaitsCheck(exchange: Exchange, { endpoints }: LiveCluster): boolean {
+  if (!endpoints.unchecked || exchange.startedOver) return false
+  exchange.startedOver = true
+  return true
+}
+
+/** The review has waited for a first check, during which all servers may have been replaced. */
+function serveReviewed(exchange: Exchange, asked: Asked, sender: Authenticated): Served {
+  return asked.live.compiled === asked.cluster ? serveRequester(exchange, asked, sender) : startOver(exchange, asked)
+}
+
+/** By the object in force now: its servers may be others, which have not said who the sender is. */
+function startOver(exchange: Exchange, asked: Asked): Served {
+  if (exchange.gone) return endGone(exchange)
+  exchange.startedOver = true
+  if (exchange.seen !== undefined) exchange.seen.open--
+  exchange.seen = undefined
+  return serveSender(exchange, { ...asked, cluster: asked.live.compiled, requester: undefined })
+}
+
+function endGone(exchange: Exchange): undefined {
+  exchange.record.aborted = 'client'
+  exchange.end()
 }
 
 /** For no cluster: answered here. */
@@ -151,6 +183,9 @@ function serveRequester(exchange: Exchange, asked: Asked, sender: Authenticated)
   if (exceeded !== undefined) return exceeded
   if (overfull !== undefined) return overfull
   const requested: Requested = { filters: asked.filters, live, cluster, info, requester, cameBy: undefined }
+  if (awaitsCheck(exchange, live)) {
+    return wait(exchange, requested, firstCheckFor(exchange, live), () => startOver(exchange, requested))
+  }
   const caller = impersonate(exchange, live, requester)
   if (caller instanceof Promise) return goOnLater(exchange, requested, caller, serveCaller)
   return 'refused' in caller ? caller : serveCaller(exchange, requested, caller)
@@ -223,11 +258,7 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
       return serveAdmitted(exchange, decision, decision.filters.resume(decision, refusal))
     })
   }
-  if (exchange.gone) {
-    exchange.record.aborted = 'client'
-    exchange.end()
-    return undefined
-  }
+  if (exchange.gone) return endGone(exchange)
   const { trace } = exchange.record
   if (trace !== undefined) trace.admittedMs = exchange.gw.clock.monotonic()
   // Regardless of shadow mode.
@@ -249,6 +280,10 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
 
 /** Once more from part three: a member decides about it by its own rules, for the user that the sender is there. */
 function handOver(exchange: Exchange, permit: Permit, to: HandOver): Served {
+  const member = exchange.gw.clusters.get(to.member)
+  if (member !== undefined && awaitsCheck(exchange, member)) {
+    return wait(exchange, permit, firstCheckFor(exchange, member), () => handOver(exchange, permit, to))
+  }
   const requested = servedInMember(exchange, permit, to)
   if ('refused' in requested) return requested
   describe(exchange.record, requested.info)

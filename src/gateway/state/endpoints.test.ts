@@ -99,6 +99,67 @@ describe('availability', () => {
   it('is none outside the list', () => assert.equal(healthySet(compiled('a')).available(7, 0), false))
 })
 
+describe('the first check', () => {
+  /** Whether the wait is over, after everything that is under way. */
+  const over = async (wait: Promise<void>): Promise<boolean> => {
+    // Atomics.waitAsync resolves in a task of its own, and keeps no process alive.
+    const later = new Promise<false>((resolve) => setTimeout(resolve, 50, false))
+    return Promise.race([wait.then(() => true), later])
+  }
+  const begun: string[] = []
+  const waitFor = (set: EndpointSet): Promise<void> => set.firstCheck(() => begun.push('begun'))
+
+  it('is waited for until one of the enabled ones has been checked, good or bad', async () => {
+    const set = new EndpointSet()
+    assert.equal(set.unchecked, false, 'it has none')
+    set.update([compiled('a'), compiled('b'), compiled('off', { disabled: true })])
+    const [, b, off] = set.all
+    assert.ok(b !== undefined && off !== undefined)
+    begun.length = 0
+    const waits = [waitFor(set), waitFor(set)]
+    set.onProbe(off, true, '', CHECK, 0)
+    assert.equal(set.unchecked, true)
+    assert.equal(await over(Promise.race(waits)), false)
+    set.onProbe(b, false, 'refused', CHECK, 0)
+    assert.equal(set.unchecked, false)
+    for (const wait of waits) assert.equal(await over(wait), true)
+    assert.deepEqual(begun, ['begun'])
+    set.update([compiled('a'), compiled('b')])
+    assert.equal(set.unchecked, false)
+  })
+
+  it('may be that of one which came meanwhile, in another thread', async () => {
+    const set = new EndpointSet({ thread: 0, threads: 1, seed: [0, 0] })
+    const main = new EndpointSet({ thread: 1, threads: 1, seed: [0, 0] })
+    main.update([compiled('a')])
+    set.update([compiled('a')], main.handles())
+    const wait = waitFor(set)
+    main.update([compiled('b')])
+    set.update([compiled('b')], main.handles())
+    assert.equal(await over(wait), false)
+    const [b] = main.all
+    if (b !== undefined) main.onProbe(b, true, '', CHECK, 0)
+    assert.equal(await over(wait), true)
+  })
+
+  it('is not waited for again once that was in vain', async () => {
+    const set = new EndpointSet()
+    set.update([compiled('a')])
+    const alive = setInterval(() => undefined, 1_000)
+    await waitFor(set)
+    clearInterval(alive)
+    assert.equal(set.unchecked, false)
+    set.update([compiled('b')])
+    assert.equal(set.unchecked, true)
+  })
+
+  it('is none where nothing is enabled', () => {
+    const set = new EndpointSet()
+    set.update([compiled('a', { weight: 0 })])
+    assert.equal(set.unchecked, false)
+  })
+})
+
 describe('a change of the object', () => {
   it('keeps the state of those that stay', () => {
     const set = healthySet(compiled('a'), compiled('b'))

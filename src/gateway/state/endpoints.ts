@@ -42,6 +42,9 @@ interface EndpointDescription {
   readonly lastProbe: LastProbe | undefined
 }
 
+/** How long requests wait for a first check. Then they are sent all the same, as to servers that never answer checks. */
+const FIRST_CHECK_MS = 3_000
+
 /** State of one endpoint shared between threads. */
 export interface EndpointHandle {
   readonly url: string
@@ -106,6 +109,10 @@ export class EndpointSet {
   readonly #cursors: Cursor[] = []
   readonly #place: ThreadPlace
   #nextId = 0
+  /** False once one was found to be checked, or has been waited for in vain; until the object changes. Read with every request. */
+  #mayBeUnchecked = false
+  /** Requests wait for a first check. */
+  #firstCheck: PromiseWithResolvers<void> | undefined
 
   constructor(place: ThreadPlace = ALONE) {
     this.#place = place
@@ -123,6 +130,7 @@ export class EndpointSet {
   update(endpoints: readonly CompiledEndpoint[], handles?: readonly EndpointHandle[]): void {
     const before = this.#byUrl
     const after = new Map<string, Endpoint>()
+    this.#mayBeUnchecked = true
     for (const compiled of endpoints) {
       const known = before.get(compiled.url)
       const handle =
@@ -135,10 +143,56 @@ export class EndpointSet {
     for (const [url, endpoint] of before) if (after.get(url) !== endpoint) endpoint.listed = false
     this.#all = [...after.values()]
     this.#byUrl = after
+    this.#awaitChecks()
   }
 
   #createShare(url: string): EndpointHandle {
     return { url, id: this.#nextId++, memory: createEndpointMemory(this.#place.threads) }
+  }
+
+  /** None of the enabled ones has been checked: requests wait for `firstCheck`, because it is soon known which of them serve. */
+  get unchecked(): boolean {
+    if (this.#mayBeUnchecked) this.#mayBeUnchecked = this.#isUnchecked()
+    return this.#mayBeUnchecked
+  }
+
+  #isUnchecked(): boolean {
+    let some = false
+    for (const { enabled, health } of this.#all) {
+      if (!enabled) continue
+      if (health.state !== 'unknown') return false
+      some = true
+    }
+    return some
+  }
+
+  /**
+   * Resolves when one of them has been checked, or 3 s after the first call; then nothing is `unchecked` any more.
+   * @param begun called if no request has waited before
+   */
+  firstCheck(begun: () => void): Promise<void> {
+    if (this.#firstCheck === undefined) {
+      this.#firstCheck = Promise.withResolvers()
+      this.#awaitChecks()
+      begun()
+    }
+    return this.#firstCheck.promise
+  }
+
+  /** Those of the object as it is now: it may change while requests wait. */
+  #awaitChecks(): void {
+    const waiting = this.#firstCheck
+    if (waiting === undefined) return
+    for (const { enabled, health } of this.#all) {
+      if (enabled) void health.checked(FIRST_CHECK_MS).then(() => this.#onFirstCheck(waiting))
+    }
+  }
+
+  #onFirstCheck(waiting: PromiseWithResolvers<void>): void {
+    if (this.#firstCheck !== waiting) return
+    this.#firstCheck = undefined
+    this.#mayBeUnchecked = false
+    waiting.resolve()
   }
 
   /** For threads that share this set's state. */

@@ -77,8 +77,8 @@ export function createListeners(parts: GatewayParts, describe: () => Promise<obj
   }
 }
 
-// The gateway threads' ports open once requests can be decided correctly: the configuration is in force, each endpoint has been probed, and pod
-// protection is known.
+// The gateway threads' ports open once requests can be decided correctly: the configuration is in force, endpoints have been probed as far as
+// that can be done at once, and pod protection is known.
 export class ProxyPorts {
   readonly name = 'ports'
   readonly #parts: Pick<GatewayParts, 'config' | 'pool' | 'guard' | 'probes'>
@@ -105,7 +105,7 @@ export class ProxyPorts {
   /** @throws {UserError} if one cannot be opened */
   async start(): Promise<void> {
     const { config, pool, probes } = this.#parts
-    await Promise.all([probes.firstRound(), pool.online(), this.#known()])
+    await Promise.all([probes.mayServe(), pool.online(), this.#known()])
     await pool.applied()
     this.#probed = true
     this.open = await pool.listen(config.listen)

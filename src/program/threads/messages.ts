@@ -106,6 +106,8 @@ export interface ThreadLines {
   readonly broken: readonly BrokenEndpoint[]
   /** Clusters that may have refused the gateway itself: check its permissions soon. */
   readonly refusing: readonly string[]
+  /** Clusters with requests that wait for the first check of an endpoint: check them soon. */
+  readonly awaited: readonly string[]
   /** Approximate number of characters in it: `linesTaken` advances by this. */
   readonly size: number
 }

@@ -91,6 +91,8 @@ interface WireEvents {
   broken: [cluster: string, endpoint: string]
   /** A cluster may have refused the gateway itself rather than a user. */
   refusing: [cluster: string]
+  /** Requests wait for the first check of one of its endpoints. */
+  awaited: [cluster: string]
   /** The addresses of a cluster's servers have changed. */
   moved: [cluster: string]
 }
@@ -137,6 +139,7 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     failures,
     onBroken,
     onRefusing: (cluster) => events.emit('refusing', cluster),
+    onAwaited: (cluster) => events.emit('awaited', cluster),
   })
   const rights = startUpstreamRights({
     clusters,
@@ -162,6 +165,7 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     },
   })
   events.on('broken', (cluster, endpoint) => probes.probeNow(cluster, endpoint))
+  events.on('awaited', (cluster) => probes.awaited(cluster))
   const servers = new FollowedServers({
     lookUp: given.lookUp ?? lookUp,
     client: clientOf,

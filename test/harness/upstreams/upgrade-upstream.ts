@@ -1,5 +1,6 @@
 // An upstream for upgraded connections: HTTP/1.1 only, answers 101 to every upgrade and sends back what it gets.
 
+import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,6 +13,8 @@ export interface UpgradeUpstream {
   readonly open: ReadonlySet<Duplex>
   /** Whether upgrades are answered; false = they wait for ever. */
   answering: boolean
+  /** While set, other requests (health checks) wait in it. */
+  held: ServerResponse[] | undefined
   stop(): Promise<void>
 }
 
@@ -20,18 +23,20 @@ export async function startUpgradeUpstream(): Promise<UpgradeUpstream> {
   const open = new Set<Duplex>()
   const sockets = new Set<Duplex>()
   const server = createServer({ cert: pair.certPem, key: pair.keyPem, ALPNProtocols: ['http/1.1'] }, (_, response) => {
-    response.end('ok')
+    if (upstream.held === undefined) response.end('ok')
+    else upstream.held.push(response)
   })
   server.on('secureConnection', (socket: Duplex) => {
     sockets.add(socket)
     socket.on('error', () => undefined)
     socket.on('close', () => sockets.delete(socket))
   })
-  const upstream = {
+  const upstream: UpgradeUpstream = {
     url: '',
     caPem: ca.certPem,
     open,
     answering: true,
+    held: undefined,
     stop: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve())

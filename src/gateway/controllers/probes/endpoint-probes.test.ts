@@ -354,6 +354,51 @@ describe('the first round', () => {
   })
 })
 
+describe('ports', () => {
+  const opened = (scene: Scene): (() => boolean) => {
+    let open = false
+    void scene.probes.mayServe().then(() => {
+      open = true
+    })
+    return () => open
+  }
+
+  test('wait for the first round of as many as are checked at once', async (context) => {
+    const scene = setUp(context)
+    scene.outcome = 'silent'
+    scene.apply(64)
+    const open = opened(scene)
+    await pass(900)
+    assert.equal(open(), false)
+    await pass(200)
+    assert.equal(open(), true)
+  })
+
+  test('do not wait for checks that cannot begin yet', async (context) => {
+    const scene = setUp(context)
+    scene.outcome = 'silent'
+    scene.apply(500)
+    const open = opened(scene)
+    await pass(240)
+    assert.equal(open(), false)
+    await pass(20)
+    assert.equal(open(), true)
+  })
+
+  test('a cluster for which requests wait is checked before others', async (context) => {
+    const scene = setUp(context)
+    scene.outcome = 'silent'
+    scene.apply(500)
+    await pass(1)
+    scene.probes.awaited(nameOf(499))
+    scene.probes.awaited(nameOf(0))
+    scene.probes.awaited('none')
+    await pass(150)
+    assert.deepEqual(scene.probed.slice(64, 66), [urlOf(499), urlOf(64)])
+    assert.equal(scene.probed.length, 128)
+  })
+})
+
 test('a connection is closed soon after its probe if the next one would not find it open, else stays for a minute', () => {
   const idleMs = (intervalMs: number): number => probeIdleMs({ intervalMs })
   assert.deepEqual([5_000, 60_000, 66_000].map(idleMs), [60_000, 60_000, 60_000])

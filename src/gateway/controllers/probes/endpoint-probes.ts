@@ -33,6 +33,8 @@ interface ProbeEvents {
 }
 
 const FIRST_ROUND_MS = 3_000
+/** After this long, ports need not wait for checks that have not begun because there are so many. */
+const CROWDED_MS = 250
 /** 502, 503 and 504 come from a proxy in front of the API server, dated by its own clock. */
 const FIRST_OF_PROXIES = 502
 /** Fields set by proxies, many of which set the date themselves, and by caches; a kube-apiserver never sends them. */
@@ -131,6 +133,21 @@ export class EndpointProbes {
    */
   probeNow(cluster: string, endpoint: string): void {
     this.#probers.get(cluster)?.get(endpoint)?.broke()
+  }
+
+  /** Requests wait for the first check of one of its endpoints. */
+  awaited(cluster: string): void {
+    for (const prober of this.#probers.get(cluster)?.values() ?? []) prober.awaited()
+  }
+
+  /**
+   * Resolves when requests may come: after the first round, which does not have to include those of thousands of endpoints that can't be checked
+   * at once. Requests wait for these (`EndpointSet.unchecked`).
+   */
+  async mayServe(): Promise<void> {
+    const firstRound = this.firstRound()
+    await Promise.race([firstRound, new Promise((resolve) => setTimeout(resolve, CROWDED_MS).unref())])
+    if (!this.#deps.gate.isCrowded) await firstRound
   }
 
   /** Resolves when every endpoint was probed once, or after 3 s, so that silent endpoints don't delay the others. */
@@ -263,6 +280,10 @@ class EndpointProber {
     this.#compiled = compiled
     if (this.#running) this.#changedDuringProbe = true
     else this.#soon()
+  }
+
+  awaited(): void {
+    if (!this.#firstOver) this.#deps.gate.prefer(this)
   }
 
   /** A connection broke. If it was that of the running probe, the probe's outcome decides. */

@@ -101,6 +101,12 @@ export class SharedHealth implements EndpointHealth {
 
   set state(state: EndpointHealth['state']) {
     Atomics.store(this.#words, STATE, STATES.indexOf(state))
+    Atomics.notify(this.#words, STATE)
+  }
+
+  /** Resolves when the first check is in, seen by any thread, or after `withinMs`. */
+  checked(withinMs: number): Promise<unknown> {
+    return Promise.resolve(Atomics.waitAsync(this.#words, STATE, STATES.indexOf('unknown'), withinMs).value)
   }
 
   get probeSuccesses(): number {

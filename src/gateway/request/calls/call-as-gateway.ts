@@ -7,7 +7,8 @@ import { type CallOneOf, callOneOf, type KubeAnswer, type KubeCall } from '../..
 import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Gateway } from '../exchange/gateway.ts'
-import { takeTurn } from './call-turn.ts'
+import { longestWaitMs, takeTurn } from './call-turn.ts'
+import { firstCheckWithin } from './first-check.ts'
 
 export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token' | 'payer'> {
   readonly kind: OwnCall
@@ -23,7 +24,8 @@ export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token' | 'p
  */
 export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
   const endsAtMs = gw.clock.monotonic() + call.timeoutMs
-  const done = await takeTurn(gw, live, call.kind, call.charge, call.timeoutMs)
+  if (live.endpoints.unchecked) await firstCheckWithin(gw, live, longestWaitMs(call.timeoutMs))
+  const done = await takeTurn(gw, live, call.kind, call.charge, endsAtMs - gw.clock.monotonic())
   const { name, client } = live.compiled
   // A user's credentials already include the gateway's own.
   const token = call.credentials === undefined ? client.bearerToken : ''

@@ -93,6 +93,10 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   decision: Decided | undefined = undefined
   /** The client is gone: skip any further work. */
   gone = false
+  /** It has waited for the first check of an endpoint, and was decided about again. */
+  startedOver = false
+  /** Called when the client leaves, for a decision that waits. */
+  onGone: (() => void) | undefined = undefined
   /** The request is complete. */
   requestEnded: boolean
   /** Undefined until the first body bytes arrive, which for most requests is never. */
@@ -281,6 +285,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   onReset(_reason: ResetReason): void {
     this.gone = true
     this.body?.finish('gone')
+    this.onGone?.()
     // A pending decision may take long, and the body is no longer needed.
     if (this.undecided) this.body?.forget()
     // While undecided, the decision notices; for joined sockets the splice does.

@@ -77,4 +77,6 @@ export interface GatewayEvents {
   limited(limit: ShareLimit | WaitLimit | 'authentication-failures', known: boolean): void
   /** Upstream's 403 seems to be for the gateway, which lacks the right to impersonate, and not for the user. */
   gatewayRefused(cluster: string): void
+  /** Requests begin to wait for the first check of one of its endpoints. */
+  awaitsCheck(cluster: string): void
 }

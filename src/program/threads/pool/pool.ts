@@ -58,6 +58,7 @@ interface PoolDeps {
   onBroken(cluster: string, endpoint: string): void
   /** A cluster may have refused the gateway itself rather than a user. Default: ignored. */
   onRefusing?(cluster: string): void
+  onAwaited?(cluster: string): void
 }
 
 /** Deadline of a thread's answer; a late thread is omitted. */
@@ -419,13 +420,14 @@ export class ThreadPool implements WorkerSlotOwner, AsksThreads, SubscribesToThr
     this.#fail(cannotListen(address, message, code, '--listen'))
   }
 
-  #write({ log: calls, access, audit, broken, refusing }: ThreadLines): void {
+  #write({ log: calls, access, audit, broken, refusing, awaited }: ThreadLines): void {
     const { log, access: accessLog, audit: auditLog } = this.#deps
     for (const { level, message, fields } of calls) log[level](message, fields)
     for (const line of access) accessLog?.write(line)
     for (const line of audit) auditLog?.write(line)
     for (const { cluster, endpoint } of broken) this.#deps.onBroken(cluster, endpoint)
     for (const cluster of refusing) this.#deps.onRefusing?.(cluster)
+    for (const cluster of awaited) this.#deps.onAwaited?.(cluster)
   }
 
   #fail(error: Error): void {

@@ -29,6 +29,7 @@ export function gatewayEvents(deps: ObserverDeps, others: readonly RequestObserv
     disruptionUnchecked: (cluster) => metrics.add(DISRUPTION_UNCHECKED, 1, cluster),
     limited: (limit, known) => metrics.add(LIMITED, 1, limit, known ? 'true' : 'false'),
     gatewayRefused: (cluster) => outbox.refused(cluster),
+    awaitsCheck: (cluster) => outbox.awaitsCheck(cluster),
   }
 }
 

@@ -1,4 +1,4 @@
-// Unsolicited reports of a gateway thread to the main thread: log lines, and endpoints whose connections broke. One message per turn of the event
+// Unsolicited reports of a gateway thread to the main thread: log lines, and endpoints to be checked soon. One message per turn of the event
 // loop. If the main thread does not keep up, lines are dropped, with those of the access and audit log counted; memory does not grow.
 
 import type { Logger } from '../../../kit/api/ports.ts'
@@ -21,6 +21,7 @@ export class ThreadOutbox {
   #audit: string[] = []
   #broken: BrokenEndpoint[] = []
   readonly #refusing = new Set<string>()
+  readonly #awaited = new Set<string>()
   #size = 0
   /** Index of the lowest logged level. */
   #least: number
@@ -79,6 +80,11 @@ export class ThreadOutbox {
     this.#schedule()
   }
 
+  awaitsCheck(cluster: string): void {
+    this.#awaited.add(cluster)
+    this.#schedule()
+  }
+
   #addLog(call: LogCall): void {
     if (this.#takes(sizeOf(call))) this.#log.push(call)
   }
@@ -99,10 +105,18 @@ export class ThreadOutbox {
 
   flush(): void {
     this.#scheduled = false
-    if (this.#size === 0 && this.#broken.length === 0 && this.#refusing.size === 0) return
-    const refusing = [...this.#refusing]
+    if (this.#size === 0 && this.#broken.length + this.#refusing.size + this.#awaited.size === 0) return
+    const [refusing, awaited] = [[...this.#refusing], [...this.#awaited]]
     this.#refusing.clear()
-    const lines = { access: this.#access, audit: this.#audit, broken: this.#broken, refusing, size: this.#size }
+    this.#awaited.clear()
+    const lines = {
+      access: this.#access,
+      audit: this.#audit,
+      broken: this.#broken,
+      refusing,
+      awaited,
+      size: this.#size,
+    }
     const log = this.#log
     this.#log = []
     this.#access = []
