@@ -3,8 +3,10 @@
 
 import type { UpstreamCluster } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../../../src/gateway/core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../../../src/gateway/core/cluster/compiled-cluster.ts'
 import { createMetrics } from '../../../src/gateway/metrics/metrics.ts'
 import { ClusterTable } from '../../../src/gateway/state/clusters.ts'
+import type { EndpointSet } from '../../../src/gateway/state/endpoints.ts'
 import type { Logger } from '../../../src/kit/api/ports.ts'
 import { systemClock } from '../../../src/kit/io/world/clock.ts'
 import { loadConfig } from '../../../src/process/config/config.ts'
@@ -155,6 +157,7 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     const names = changed.map(({ name }) => name)
     const removed = [...clusters.names()].filter((name) => !names.includes(name))
     clusters.change(changed, removed, systemClock.monotonic())
+    for (const { name, healthCheck } of changed) found(clusters.get(name)?.endpoints, healthCheck)
     await pool.publish(names, removed)
   }
   await apply([cluster])
@@ -180,4 +183,10 @@ function lineWriter(into: unknown[]) {
     flush: () => Promise.resolve(),
     close: () => Promise.resolve(),
   }
+}
+
+/** There are no health checks: all servers are taken to be healthy. */
+function found(endpoints: EndpointSet | undefined, healthCheck: CompiledCluster['healthCheck']): void {
+  const atOnce = { ...healthCheck, healthyThreshold: 1 }
+  for (const endpoint of endpoints?.all ?? []) endpoints?.onProbe(endpoint, true, '', atOnce, systemClock.monotonic())
 }
