@@ -34,9 +34,9 @@ const AT_ONCE = Math.min(3 * availableParallelism(), 8)
 const ONE_FILE_MINUTES = 240
 /** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
 const REAL_TEST_MINUTES = 5
-/** On real clusters, each file with its own: a file waits half of its time, so twice as many as there are cores. */
+/** On real clusters, each file with its own: a file waits for more than half of its time. */
 const REAL = {
-  concurrency: Math.min(2 * availableParallelism(), 4),
+  concurrency: Math.min(3 * availableParallelism(), 6),
   testMinutes: REAL_TEST_MINUTES,
   titles: 'short',
 } as const

@@ -225,8 +225,20 @@ describe('the same end of what a client sends', () => {
     return client.closed() === undefined
   }
   for (const [name, sent] of [
-    ['a close', [clientFrame(CLOSE, Buffer.from([3, 0xe8]))]],
-    ['a close that says nothing', [clientFrame(CLOSE)]],
+    ['a close', clientFrame(CLOSE, Buffer.from([3, 0xe8]))],
+    ['a close that says nothing', clientFrame(CLOSE)],
+  ] as const satisfies readonly (readonly [string, Buffer])[]) {
+    test(name, async () => {
+      const [direct, shown] = await ofBoth(async (server) => {
+        const client = await server.open({ query: `?watch=1&resourceVersion=${await server.version()}` })
+        client.send(sent)
+        await client.raw.closed
+        return client.closed()
+      })
+      assert.deepEqual(shown, direct)
+    })
+  }
+  for (const [name, sent] of [
     ['a message', [clientFrame(TEXT, 'x')]],
     ['an empty message, as Headlamp sends it', [clientFrame(TEXT)]],
     ['a message in parts', [clientFrame(TEXT, 'x', { isFinal: false }), clientFrame(CONTINUATION, 'y')]],

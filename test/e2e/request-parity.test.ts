@@ -225,6 +225,10 @@ async function byHttp1(way: Way, user: Credentials, row: Row): Promise<Answer> {
   return answerOf(answer.status, fieldList, answer.body)
 }
 
+/** A kube-apiserver sends one shortly before a watch is over, if it comes to that in time. The one that ends a state has an annotation. */
+const BOOKMARK =
+  /^\{"type":"BOOKMARK","object":\{"kind":"ConfigMap","apiVersion":"v1","metadata":\{"resourceVersion":"VERSION"\}\}\}\n/gm
+
 function answerOf(status: number, head: readonly string[], body: Buffer): Answer {
   const fields: string[] = []
   const names: string[] = []
@@ -238,7 +242,8 @@ function answerOf(status: number, head: readonly string[], body: Buffer): Answer
   }
   const packed = fields.includes('content-encoding: gzip')
   const text = (packed ? gunzipSync(body) : body).toString('latin1')
-  return { status, fields: fields.sort(compare), hasAuditId: names.includes('audit-id'), text: normalise(text) }
+  const events = normalise(text).replaceAll(BOOKMARK, '')
+  return { status, fields: fields.sort(compare), hasAuditId: names.includes('audit-id'), text: events }
 }
 
 function compare(a: string, b: string): number {
