@@ -177,13 +177,6 @@ test('the output of one turn is sent in one write', async () => {
   assert.deepEqual(typesOf(wire.sent), [HEADERS, DATA, HEADERS, DATA, HEADERS, DATA])
 })
 
-test('what a read after a pause calls for is written before the event loop goes on', async () => {
-  const { wire } = await serve()
-  await new Promise((resolve) => setTimeout(resolve, 2))
-  wire.emit('data', ping())
-  assert.deepEqual(typesOf(wire.sent), [PING])
-})
-
 test('one write at a time: what the peer does not take stays in its stream, and is counted there', async () => {
   const { wire, streams, drained } = await serve()
   wire.held = true

@@ -141,50 +141,6 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
   assert.equal(ends, 2)
 })
 
-test('a read after a pause ends the turn: its output is written at once, and that of reads that follow when the turn is over', async (t) => {
-  let nowMs = Math.ceil(performance.now()) + 1000
-  t.mock.method(performance, 'now', () => nowMs)
-  let ends = 0
-  t.after(() => threadScheduler.setOutputs({ flush: () => false }))
-  let isOutputLeft = false
-  threadScheduler.setOutputs({
-    flush: () => {
-      ends++
-      const isLeft = isOutputLeft
-      isOutputLeft = false
-      return isLeft
-    },
-  })
-  const read = (): void => {
-    const isLast = threadScheduler.beginRead(nowMs)
-    threadScheduler.schedule()
-    if (isLast) threadScheduler.endRead()
-  }
-  read()
-  assert.equal(ends, 1)
-  nowMs += 0.02
-  for (let i = 0; i < 3; i++) read()
-  assert.equal(ends, 1, 'read directly behind, they share a turn')
-  nowMs += 10
-  read()
-  assert.equal(ends, 1, 'a turn that has an end already keeps it')
-  await yieldToEventLoop()
-  assert.equal(ends, 2)
-  nowMs += 10
-  isOutputLeft = true
-  read()
-  assert.equal(ends, 3)
-  await yieldToEventLoop()
-  assert.equal(ends, 4, 'what did not fit is left for the next turn')
-  nowMs += 10
-  assert.equal(threadScheduler.beginRead(nowMs), true)
-  threadScheduler.endRead()
-  assert.equal(ends, 4, 'without output there is nothing to end')
-  threadScheduler.schedule()
-  await yieldToEventLoop()
-  assert.equal(ends, 5)
-})
-
 test('who reads in bulk goes on at once when alone, else a few in a turn, sources in turns', async () => {
   threadScheduler.tick(performance.now() + 10_000)
   const done: string[] = []

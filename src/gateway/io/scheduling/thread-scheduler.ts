@@ -34,11 +34,6 @@ const BULK_PART = 0.25
 const PART_BESIDE_OUTPUT = 0.25
 /** Readers resumed per iteration: each takes some 0.1 ms in the kernel and TLS, which our code cannot measure. */
 const READS_PER_ITERATION = 2
-/**
- * After this time without any work, a read is taken for the only one of its turn, because the thread has waited for it: the turn ends with it. Under load,
- * reads follow each other, and the writes of the turn before, within 0.02 ms.
- */
-const QUIET_MS = 0.03
 
 /** Output of connections, written once per turn. */
 interface Outputs {
@@ -71,10 +66,6 @@ class ThreadScheduler implements Tickable {
   readonly #bulk: Waiter[] = []
   readonly #readers: RoundRobinQueue<PacedReader> = new RoundRobinQueue()
   #scheduled = false
-  /** A read is being handled with which the turn ends. */
-  #isLast = false
-  /** When work ended that was noted. In an array, because a field would allocate a heap number each time. */
-  readonly #workedMs: Float64Array = new Float64Array(1)
   /** Number of event loop iterations in which work was done. */
   #iteration = 0
   #sharedMs = 0
@@ -189,25 +180,9 @@ class ThreadScheduler implements Tickable {
     return this.hasOthers && this.#inFlight(charge) >= MOST_OWED
   }
 
-  /**
-   * A socket has been read. After a pause the turn ends with it: its output is written at once, by `endRead`. At the end of the event loop's iteration Node
-   * could report its writes only in one more iteration.
-   * @returns whether `endRead` must follow
-   */
-  beginRead(nowMs: number): boolean {
-    this.#isLast = !this.#scheduled && nowMs - (this.#workedMs[0] ?? 0) >= QUIET_MS
-    return this.#isLast
-  }
-
-  endRead(): void {
-    this.#isLast = false
-    if (this.#scheduled) this.#endIteration()
-  }
-
   /** The source has worked since `sinceMs`, without interruption. */
   charge(account: Account, sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
-    this.#workedMs[0] = nowMs
     if (account.iteration !== this.#iteration) {
       account.iteration = this.#iteration
       account.iterationMs = 0
@@ -247,7 +222,6 @@ class ThreadScheduler implements Tickable {
   /** Responses were passed on since `sinceMs`; `chargeAnswer` has named their sources. */
   sharedDone(sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
-    this.#workedMs[0] = nowMs
     this.#settleAnswers()
     this.#isShared = false
     this.#sharedMs += ms
@@ -329,7 +303,7 @@ class ThreadScheduler implements Tickable {
   schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    if (!this.#isLast) setImmediate(this.#endIteration)
+    setImmediate(this.#endIteration)
   }
 
   readonly #endIteration = (): void => {
@@ -351,7 +325,6 @@ class ThreadScheduler implements Tickable {
     const isSharedLeft = this.#shared.length + this.#bulk.length + this.#readers.count > 0
     if (this.#outputWaits || isSharedLeft || (this.#queue.length > 0 && !isPaused)) this.schedule()
     else if (this.#queue.length > 0) this.#scheduleLater()
-    this.#workedMs[0] = performance.now()
   }
 
   /** All waiters are owed responses: until some arrive there is nothing to do. */

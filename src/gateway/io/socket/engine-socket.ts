@@ -196,18 +196,6 @@ export class EngineSocket implements ConnectionDriver, Tickable, TurnOutput, Wai
       return
     }
     const nowMs = performance.now()
-    if (!threadScheduler.beginRead(nowMs)) {
-      this.#take(chunk, nowMs)
-      return
-    }
-    try {
-      this.#take(chunk, nowMs)
-    } finally {
-      threadScheduler.endRead()
-    }
-  }
-
-  #take(chunk: Buffer, nowMs: number): void {
     const payer = this.#payer
     const begun =
       payer === undefined
