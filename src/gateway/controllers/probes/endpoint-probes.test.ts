@@ -385,7 +385,7 @@ describe('ports', () => {
     assert.equal(open(), true)
   })
 
-  test('a cluster for which requests wait is checked before others', async (context) => {
+  test('a cluster for which requests wait takes turns with all that wait before it', async (context) => {
     const scene = setUp(context)
     scene.outcome = 'silent'
     scene.apply(500)
@@ -394,7 +394,7 @@ describe('ports', () => {
     scene.probes.awaited(nameOf(0))
     scene.probes.awaited('none')
     await pass(150)
-    assert.deepEqual(scene.probed.slice(64, 66), [urlOf(499), urlOf(64)])
+    assert.deepEqual(scene.probed.slice(64, 66), [urlOf(64), urlOf(499)])
     assert.equal(scene.probed.length, 128)
   })
 })

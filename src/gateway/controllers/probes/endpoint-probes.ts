@@ -3,6 +3,7 @@
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { HeaderList } from '../../../kit/api/stream.ts'
+import { Queued } from '../../../kit/core/queues/round-robin-queue.ts'
 import { clusterCharge } from '../../../kit/core/shares/charge.ts'
 import { TEXT } from '../../../kube/core/answers/answer-limits.ts'
 import { KubeCallError, NoAnswerError } from '../../../kube/core/answers/call-errors.ts'
@@ -237,7 +238,7 @@ interface ProberDeps {
  * Runs the health checks of one endpoint, one at a time: at the cluster's interval, and early after a change. A dead
  * endpoint costs one probe per interval: its own failure doesn't trigger another probe.
  */
-class EndpointProber {
+class EndpointProber extends Queued {
   readonly url: string
   readonly #deps: ProberDeps
   #compiled: CompiledCluster
@@ -259,6 +260,7 @@ class EndpointProber {
 
   /** Starts the first probe at once. */
   constructor(compiled: CompiledCluster, url: string, deps: ProberDeps) {
+    super()
     this.#compiled = compiled
     this.url = url
     this.#deps = deps

@@ -1,12 +1,14 @@
 // Limits how many probes start at the same moment (at startup, or when a shared credential has changed): thousands of TLS
 // handshakes at once would block all other work, and overload the servers.
 
+import { type Queued, RoundRobinQueue } from '../../../kit/core/queues/round-robin-queue.ts'
+
 export interface ProbeGate<T> {
   /** Whether some have not started for lack of capacity. */
   readonly isCrowded: boolean
   /** Calls `start` when there is capacity, never before `enter` returns. */
   enter(one: T): void
-  /** Its probe is awaited: it goes before those that are not, in turns with them. No effect unless it waits. */
+  /** Its probe is awaited: it takes turns with all that are not, instead of waiting behind them. No effect unless it waits. */
   prefer(one: T): void
   /** The probe has ended or will not happen. No effect if it didn't enter. */
   leave(one: T): void
@@ -17,15 +19,17 @@ const MAX_STARTING = 64
 /** A probe unanswered after this time only waits and costs nothing: the next one may start. */
 const STARTING_MS = 100
 
-export function createProbeGate<T extends object>(start: (one: T) => void): ProbeGate<T> {
-  // A Set keeps insertion order.
-  const awaited = new Set<T>()
-  const others = new Set<T>()
+/** Sources of the queue: clients can make thousands of probes awaited, and the others must not stand still for that. */
+const AWAITED = 'awaited'
+const OTHERS = 'others'
+
+export function createProbeGate<T extends Queued>(start: (one: T) => void): ProbeGate<T> {
+  const queue = new RoundRobinQueue<T>()
   const starting = new Map<T, NodeJS.Timeout>()
   let turn: NodeJS.Timeout | undefined
 
   const leave = (one: T): void => {
-    if (!awaited.delete(one)) others.delete(one)
+    queue.remove(one)
     const timer = starting.get(one)
     if (timer === undefined) return
     clearTimeout(timer)
@@ -33,10 +37,8 @@ export function createProbeGate<T extends object>(start: (one: T) => void): Prob
     nextTurn()
   }
 
-  const isCrowded = (): boolean => awaited.size + others.size > 0
-
   const nextTurn = (): void => {
-    if (turn !== undefined || !isCrowded()) return
+    if (turn !== undefined || queue.count === 0) return
     turn = setTimeout(() => {
       turn = undefined
       startSome()
@@ -45,10 +47,9 @@ export function createProbeGate<T extends object>(start: (one: T) => void): Prob
   }
 
   const startSome = (): void => {
-    // In turns: clients can make thousands of probes awaited, and the others must not stand still for that.
-    for (const one of alternating(awaited, others)) {
-      if (starting.size >= MAX_STARTING) return
-      if (!awaited.delete(one)) others.delete(one)
+    while (starting.size < MAX_STARTING) {
+      const one = queue.next()
+      if (one === undefined) return
       const timer = setTimeout(() => leave(one), STARTING_MS)
       timer.unref()
       starting.set(one, timer)
@@ -58,26 +59,15 @@ export function createProbeGate<T extends object>(start: (one: T) => void): Prob
 
   return {
     get isCrowded() {
-      return isCrowded()
+      return queue.count > 0
     },
     enter(one) {
-      if (!awaited.has(one)) others.add(one)
+      queue.add(one, OTHERS)
       nextTurn()
     },
     prefer(one) {
-      if (others.delete(one)) awaited.add(one)
+      if (queue.remove(one)) queue.add(one, AWAITED)
     },
     leave,
-  }
-}
-
-/** One of each in turn. */
-function* alternating<T>(first: Iterable<T>, second: Iterable<T>): Iterable<T> {
-  const [a, b] = [first[Symbol.iterator](), second[Symbol.iterator]()]
-  for (let [one, other] = [a.next(), b.next()]; one.done !== true || other.done !== true; ) {
-    if (one.done !== true) yield one.value
-    if (other.done !== true) yield other.value
-    one = a.next()
-    other = b.next()
   }
 }

@@ -3,6 +3,7 @@
 // the credential, and its own log should explain why its requests fail.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { Queued } from '../../../kit/core/queues/round-robin-queue.ts'
 import { clusterCharge } from '../../../kit/core/shares/charge.ts'
 import { REVIEW } from '../../../kube/core/answers/answer-limits.ts'
 import { KubeCallError } from '../../../kube/core/answers/call-errors.ts'
@@ -90,7 +91,7 @@ export function startUpstreamRights(deps: UpstreamRightsDeps): UpstreamRights {
   }
 }
 
-class RightsChecker {
+class RightsChecker extends Queued {
   state: RightsState = UNASKED
   readonly #name: string
   readonly #deps: UpstreamRightsDeps
@@ -113,6 +114,7 @@ class RightsChecker {
   #stopped = false
 
   constructor(compiled: CompiledCluster, deps: UpstreamRightsDeps, pace: RightsPace, gate: ProbeGate<RightsChecker>) {
+    super()
     this.#name = compiled.name
     this.#deps = deps
     this.#pace = pace
