@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
+import { waitFor } from '../../../test/harness/wait.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { replicaLease } from '../../gateway/core/status/gateways.ts'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
@@ -22,10 +23,14 @@ class Watched extends MemoryObjects {
   from: string | undefined
   watchers = 0
   lists = 0
+  /** That have been answered. */
+  leaseLists = 0
 
   override async list(...given: Parameters<MemoryObjects['list']>): ReturnType<MemoryObjects['list']> {
     if (given[0] === UPSTREAM_CLUSTERS) this.lists++
-    return await super.list(...given)
+    const found = await super.list(...given)
+    if (given[0] === LEASES) this.leaseLists++
+    return found
   }
 
   override follow(_kind: unknown, _namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
@@ -115,7 +120,7 @@ test('what a list has shown of another change is not taken back by a watch that 
   const second = replicaLease('gw-2', 'portcullis-system', metaMicroTime(Date.now()))
   server.put(LEASES, second)
   const waiting = wait()
-  await sleep(5)
+  await waitFor('a list of replicas', () => server.leaseLists > 0)
   server.remove(LEASES, nameOf(second), 'portcullis-system')
   // Another operator has changed it again; and the watch hangs.
   server.list = async (...given) => {

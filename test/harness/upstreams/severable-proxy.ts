@@ -2,6 +2,7 @@
 // hung (as frozen, new connections too, and what was sent in the meantime arrives when it is restored).
 
 import { connect, createServer, type Socket } from 'node:net'
+import { resetConnections } from './reset-connections.ts'
 
 export interface SeverableProxy {
   readonly port: number
@@ -60,7 +61,7 @@ export function startSeverableProxy(port: number): Promise<SeverableProxy> {
         },
         sever: () => {
           isCut = true
-          for (const socket of open) socket.resetAndDestroy()
+          resetConnections(open)
         },
         freeze: () => {
           for (const socket of open) {

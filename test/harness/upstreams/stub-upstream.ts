@@ -13,6 +13,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createCA, issueCertificate, type KeyPair } from '../../../src/pki/io/pki.ts'
+import { resetConnections } from './reset-connections.ts'
 
 export interface SeenRequest {
   readonly method: string
@@ -139,9 +140,7 @@ export async function startStub(
     healthy: true,
     // As a kube-apiserver: an answer without Audit-Id is one of a proxy.
     probe: (request) => reply(request, stub.healthy ? 200 : 500, 'ok', ['audit-id', 'probe']),
-    breakConnections: () => {
-      for (const socket of sockets) socket.resetAndDestroy()
-    },
+    breakConnections: () => resetConnections(sockets),
     sessions: () => [...sessions],
     stop: () =>
       new Promise((resolve) => {

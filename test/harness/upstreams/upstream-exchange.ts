@@ -22,6 +22,7 @@ import { createUpstreamCounters } from '../../../src/gateway/metrics/upstream-co
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import type { Charge, ResetReason, Stream, StreamEvents } from '../../../src/kit/api/stream.ts'
 import { localGuard } from './local-guard.ts'
+import { resetConnections } from './reset-connections.ts'
 import { type Answer, type SeenRequest, stubServing } from './stub-upstream.ts'
 
 const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', serverName: '', qps: 0, burst: 0 }
@@ -138,9 +139,7 @@ export async function startUpstream(settings: Settings = {}): Promise<TestUpstre
       stream.respond([':status', '200'])
       stream.end('ok')
     },
-    breakConnections: () => {
-      for (const socket of sockets) socket.resetAndDestroy()
-    },
+    breakConnections: () => resetConnections(sockets),
     stop: () =>
       new Promise((resolve) => {
         for (const session of upstream.sessions) session.destroy()

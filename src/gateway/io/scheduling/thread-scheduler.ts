@@ -300,6 +300,11 @@ class ThreadScheduler implements Tickable {
     this.#beginSlice(nowMs, untilMs)
   }
 
+  /** Whether work is left for the end of this turn of the event loop, or of the next one. */
+  get isScheduled(): boolean {
+    return this.#scheduled
+  }
+
   schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true

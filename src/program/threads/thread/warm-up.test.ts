@@ -3,7 +3,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { waitFor } from '../../../../test/harness/wait.ts'
-import { threadScheduler } from '../../../gateway/io/scheduling/thread-scheduler.ts'
+import { LONG_SLICE_MS, threadScheduler } from '../../../gateway/io/scheduling/thread-scheduler.ts'
+import { writeAtTurnEnd } from '../../../gateway/io/socket/turn-outputs.ts'
 import { type MetricsSums, ThreadMetrics } from '../../../gateway/metrics/metrics.ts'
 import { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import { ALONE } from '../../../gateway/state/thread-place.ts'
@@ -131,6 +132,23 @@ test('one that is late is ended, wherever it is, and leaves nothing either', asy
     assert.deepEqual(seen().counted, before)
   }
 })
+
+test('output that does not fit into a turn is charged before it has ended', async () => {
+  const { parts } = await setUp(valid)
+  const warmUp = new WarmUp(parts)
+  await waitFor('some requests', () => warmUp.served >= 3, { intervalMs: 0 })
+  const ended = warmUp.end(0)
+  // Each takes a turn of the event loop, before the output of the connections that are closed.
+  for (let i = 0; i < 10; i++)
+    writeAtTurnEnd({ writeOut: () => busyFor(LONG_SLICE_MS), written: () => undefined }, false)
+  await ended
+  await turns(20)
+  assertNoSources()
+})
+
+function busyFor(ms: number): void {
+  for (const endMs = performance.now() + ms; performance.now() < endMs; );
+}
 
 async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await setImmediate()
