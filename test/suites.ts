@@ -13,6 +13,8 @@ export interface NodeSuite {
   readonly longest?: readonly string[]
   /** Files at once, each a process. */
   readonly concurrency: number
+  /** The same while other suites run at the same time. Default: as many. */
+  readonly besideOthers?: number
   /**
    * After so many a test or a hook fails; one that may take longer says so itself (`timeout`). A limit for what hangs and not a measure: most take
    * less than a second, and on a machine that is ten times busier than it can be all take longer.
@@ -30,13 +32,17 @@ const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 /** Most of their time they wait, for sockets and timers. */
 const AT_ONCE = Math.min(3 * availableParallelism(), 8)
+/** Suites that run at the same time have a few more together than one alone. */
+const AT_ONCE_BESIDE = Math.min(2 * availableParallelism(), 6)
 /** A file of test/long may be told to run for an hour (FEDERATION_MINUTES) and takes some minutes more. */
 const ONE_FILE_MINUTES = 240
+const TEST_MINUTES = 2
 /** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
 const REAL_TEST_MINUTES = 5
 /** On real clusters, each file with its own: a file waits for more than half of its time. */
 const REAL = {
   concurrency: Math.min(3 * availableParallelism(), 6),
+  besideOthers: AT_ONCE_BESIDE,
   testMinutes: REAL_TEST_MINUTES,
   titles: 'short',
 } as const
@@ -63,7 +69,8 @@ const UNIT = {
     'test/process/lifecycle.test.ts',
   ],
   concurrency: AT_ONCE,
-  testMinutes: 1,
+  besideOthers: AT_ONCE_BESIDE,
+  testMinutes: TEST_MINUTES,
   titles: 'short',
   nodeFlags: ['--import', './test/harness/property-seed.ts'],
 } as const satisfies NodeSuite
@@ -78,7 +85,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   docs: { ...REAL, files: ['test/e2e/docs/*.test.ts'], env: TWO_THREADS },
   two: { ...REAL, files: ['test/e2e/*.test.ts', 'test/e2e/threads/*.test.ts'], env: TWO_THREADS },
   /** What every thread has a part in: limits, health of endpoints, changes of the configuration, revocation, metrics. */
-  one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
+  one: { ...REAL, besideOthers: 1, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
   long: {
     ...REAL,
     concurrency: 2,
@@ -139,8 +146,13 @@ export function suiteOf(name: string): NodeSuite | undefined {
   const [, subject] = /^src\/([\w-]+)\/?$/.exec(name) ?? []
   if (subject !== undefined) return existsSync(name) ? subjectSuite(subject) : undefined
   if (!name.includes('.test.')) return SUITES[name]
-  const testMinutes = /(^|\/)test\/(e2e|long)\//.test(name) ? REAL_TEST_MINUTES : 1
+  const testMinutes = /(^|\/)test\/(e2e|long)\//.test(name) ? REAL_TEST_MINUTES : TEST_MINUTES
   return { files: [name], concurrency: 1, testMinutes, minutes: ONE_FILE_MINUTES, titles: 'short' }
+}
+
+/** A suite that runs at the same time as others. */
+export function besideOthers(suite: NodeSuite): NodeSuite {
+  return { ...suite, concurrency: suite.besideOthers ?? suite.concurrency }
 }
 
 /** Programs that judge themselves. */
