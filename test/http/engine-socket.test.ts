@@ -27,6 +27,7 @@ import {
   settings,
   windowUpdate,
 } from '../harness/frames/h2-frames.ts'
+import { turns } from '../harness/turns.ts'
 
 const LIMITS = {
   maxConcurrentStreams: 100,
@@ -145,11 +146,6 @@ async function serve(): Promise<Served> {
   await turns()
   wire.writes.length = 0
   return { wire, session, streams, resets, counters, drained: () => drained }
-}
-
-/** A few turns of the event loop: everything that was going to happen by itself has happened. */
-async function turns(): Promise<void> {
-  for (let i = 0; i < 4; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function request(stream: number): Buffer {

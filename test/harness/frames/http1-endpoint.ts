@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { Http1Pool } from '../../../src/gateway/io/upstream/http1.ts'
 import type { HeaderList, Stream } from '../../../src/kit/api/stream.ts'
+import { turns } from '../turns.ts'
 import { Received } from './http2-sides.ts'
 
 /** One connection, from the endpoint's side. */
@@ -58,10 +59,6 @@ export class EndpointSocket extends Duplex {
     this.push(null)
     await turns()
   }
-}
-
-export async function turns(): Promise<void> {
-  for (let i = 0; i < 4; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 export interface Asked extends Received {

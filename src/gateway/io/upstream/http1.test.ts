@@ -2,14 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Http1Endpoint, turns } from '../../../../test/harness/frames/http1-endpoint.ts'
+import { Http1Endpoint } from '../../../../test/harness/frames/http1-endpoint.ts'
+import { turns } from '../../../../test/harness/turns.ts'
 import { waitFor } from '../../../../test/harness/wait.ts'
 import { MAX_INTERIM_ANSWERS } from '../../../http2/client.ts'
 import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../../kit/api/stream.ts'
+import { threadScheduler } from '../scheduling/thread-scheduler.ts'
 
 const KIB = 1024
 const ALIVE = 'connection: keep-alive\r\n\r\n'
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
+
+/** What else they send is read in the next one. */
+function endpointsHaveUsedTheTurn(): void {
+  const nowMs = performance.now()
+  threadScheduler.beginShared(nowMs)
+  threadScheduler.sharedDone(nowMs - 1_000, nowMs)
+}
 
 describe('a request', () => {
   test('is one write, with its body if that is there, and what is about the connection is left out', async () => {
@@ -398,6 +407,29 @@ describe('connections', () => {
     assert.ok(endpoint.socket.text.endsWith('body'))
     assert.deepEqual(endpoint.broken, [])
   })
+
+  for (const [when, asksFirst] of [
+    ['before the next request is sent', true],
+    ['while it is free', false],
+  ] as const) {
+    test(`bytes that come ${when}, and wait for their turn of a busy thread: the request goes to another one`, async () => {
+      const endpoint = new Http1Endpoint()
+      await endpoint.ask()
+      const [first] = endpoint.sockets
+      await first?.send(OK)
+      const asked = asksFirst ? endpoint.askNow('/next') : undefined
+      endpointsHaveUsedTheTurn()
+      first?.push(Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong'))
+      await undefined
+      const late = asked ?? endpoint.askNow('/next')
+      await turns()
+      assert.equal(endpoint.sockets.length, 2)
+      assert.ok(!first?.text.includes('/next'))
+      await endpoint.socket.send(OK)
+      assert.equal(late.body, 'ok')
+      assert.deepEqual(endpoint.broken, [])
+    })
+  }
 
   test('the endpoint closes it before the next request is sent: the request goes to another one', async () => {
     const endpoint = new Http1Endpoint()

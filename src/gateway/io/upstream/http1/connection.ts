@@ -65,9 +65,14 @@ export class Http1ClientConnection implements SocketEngine, AnswerSink, RequestC
     this.#driver.start(this, AT.upstream)
   }
 
-  /** It is free, and the endpoint has not closed it yet, as far as we know, nor is about to. */
+  /** It is free, and the endpoint has neither closed it nor sent anything, as far as we know, nor is about to close it. */
   isUsable(nowMs: number): boolean {
-    return !this.#isGone && this.#stream === undefined && !this.#driver.isInputOver && nowMs < this.#idleUntilMs
+    return !this.#isGone && this.#stream === undefined && !this.#hasInput && nowMs < this.#idleUntilMs
+  }
+
+  /** The endpoint has closed it, or has sent bytes that wait for their turn of the thread: a request sent before they are read would have them for its answer. */
+  get #hasInput(): boolean {
+    return this.#driver.isInputOver || this.#driver.isWaiting
   }
 
   /** Requires `isUsable`. */
@@ -104,7 +109,7 @@ export class Http1ClientConnection implements SocketEngine, AnswerSink, RequestC
 
   takeOutput(budget: number, into: Buffer[]): boolean {
     const { output } = this
-    while (this.#stream !== undefined && !this.#isSent && !this.#driver.isInputOver) this.#send(this.#stream)
+    while (this.#stream !== undefined && !this.#isSent && !this.#hasInput) this.#send(this.#stream)
     while (this.#isSent && this.#stream !== undefined && this.#stream.queued > 0 && output.bytes < budget)
       this.#stream.moveOn(output, budget - output.bytes)
     if (output.bytes === 0) return false

@@ -4,12 +4,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import {
-  type Asked,
-  type EndpointSocket,
-  Http1Endpoint,
-  turns,
-} from '../../../../../test/harness/frames/http1-endpoint.ts'
+import { type Asked, type EndpointSocket, Http1Endpoint } from '../../../../../test/harness/frames/http1-endpoint.ts'
+import { turns } from '../../../../../test/harness/turns.ts'
 import { ANSWER_WATER_BYTES } from '../../../../kit/api/stream.ts'
 
 const WRONG = 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong'
