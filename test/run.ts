@@ -1,5 +1,4 @@
-// `node test/run.ts SUITE|FILE...` runs suites of tests, one after the other, each to its end whatever became of those before it. Those joined with "+"
-// run at the same time.
+// `node test/run.ts SUITE|FILE...` runs suites of tests, one after the other, each to its end whatever became of those before it.
 // Then: how long each took, its slowest files, what was skipped and why, what passed only when it ran again, what has failed, and as the last line
 // how many tests passed and failed.
 
@@ -7,33 +6,36 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import process from 'node:process'
 import { bundleProgram } from './harness/bundled-program.ts'
-import { type Failure, runSuites, type Skipped, type SuiteResult } from './harness/suite-files.ts'
-import { besideOthers, COMMANDS, SUITES, suiteOf } from './suites.ts'
+import { type Failure, type FilesResult, runSuiteFiles, type Skipped } from './harness/suite-files.ts'
+import { COMMANDS, SUITES, suiteOf } from './suites.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
 const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/portcullis-compile')
 /** Programs in Go (a kube-apiserver, kubectl) collect their garbage later: they cost a tenth less, and their memory is small. */
 const GO_COLLECTS_LATE = { GOGC: '400' }
-const NOTHING_RUN = { passed: 0, failures: [], onlyAgain: [], skipped: [], slowest: [] }
+const NOTHING_RUN: FilesResult = { passed: 0, failures: [], onlyAgain: [], skipped: [], slowest: [] }
+
+interface Result extends FilesResult {
+  readonly name: string
+  readonly seconds: number
+}
 
 const out = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const [first = '', ...others] = process.argv.slice(2)
 /** `--subject protection`: the tests of src/protection. */
-const given = first === '--subject' ? others.map((name) => `src/${name}`) : process.argv.slice(2)
-const groups = given.map((names) => names.split('+'))
+const names = first === '--subject' ? others.map((name) => `src/${name}`) : process.argv.slice(2)
 process.chdir(ROOT)
-const isGood = (name: string, group: readonly string[]): boolean =>
-  suiteOf(name) !== undefined || (COMMANDS[name] !== undefined && group.length === 1)
-if (groups.length === 0 || !groups.every((group) => group.every((name) => isGood(name, group)))) {
+const unknown = names.filter((name) => suiteOf(name) === undefined && COMMANDS[name] === undefined)
+if (names.length === 0 || unknown.length > 0) {
   const known = [...Object.keys(SUITES), ...Object.keys(COMMANDS)].join(' ')
-  out(`usage: node test/run.ts SUITE[+SUITE...]|FILE|src/SUBJECT...; suites: ${known}`)
+  out(`usage: node test/run.ts SUITE|FILE|src/SUBJECT...; suites: ${known}`)
   process.exit(2)
 }
-const results: SuiteResult[] = []
-const prepared = groups.flat().some((name) => suiteOf(name) !== undefined) ? await prepare() : {}
-for (const group of groups) results.push(...(await runGroup(group)))
+const results: Result[] = []
+const prepared = names.some((name) => suiteOf(name) !== undefined) ? await prepare() : {}
+for (const name of names) results.push(await runSuite(name))
 report(results)
 process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
@@ -53,33 +55,27 @@ async function prepare(): Promise<Readonly<Record<string, string>>> {
   }
 }
 
-/** Files of tests, or one program. */
-async function runGroup(group: readonly string[]): Promise<readonly SuiteResult[]> {
+async function runSuite(name: string): Promise<Result> {
+  out(`\n── ${name}`)
+  const started = performance.now()
+  const suite = suiteOf(name)
   const env = { NODE_COMPILE_CACHE: COMPILE_CACHE, ...GO_COLLECTS_LATE, ...process.env, ...prepared }
-  const [name = ''] = group
-  if (suiteOf(name) === undefined) return [runCommand(name, COMMANDS[name] ?? [])]
-  const suites = group.flatMap((one) => {
-    const suite = suiteOf(one)
-    // Who names a file wants to see it fail.
-    const how = { name: one, env, runsAgain: SUITES[one] !== undefined }
-    return suite === undefined ? [] : [{ ...how, suite: group.length > 1 ? besideOthers(suite) : suite }]
-  })
-  return await runSuites(suites)
+  // Who names a file wants to see it fail.
+  const how = { env, runsAgain: SUITES[name] !== undefined }
+  const result = suite === undefined ? runCommand(name, COMMANDS[name] ?? []) : await runSuiteFiles(name, suite, how)
+  return { name, seconds: (performance.now() - started) / 1000, ...result }
 }
 
 /** Counts as one test. */
-function runCommand(name: string, [program = '', ...args]: readonly string[]): SuiteResult {
-  out(`\n── ${name}`)
-  const startedMs = performance.now()
+function runCommand(name: string, [program = '', ...args]: readonly string[]): FilesResult {
   const { status, error } = spawnSync(program, args, { stdio: 'inherit' })
-  const seconds = (performance.now() - startedMs) / 1000
+  const isGood = status === 0
   if (error !== undefined) out(error.message)
-  if (status === 0) return { ...NOTHING_RUN, name, seconds, passed: 1 }
-  const text = `${name}: ${[program, ...args].join(' ')}`
-  return { ...NOTHING_RUN, name, seconds, failures: [{ file: '', title: name, text }] }
+  if (isGood) return { ...NOTHING_RUN, passed: 1 }
+  return { ...NOTHING_RUN, failures: [{ file: '', title: name, text: `${name}: ${[program, ...args].join(' ')}` }] }
 }
 
-function report(all: readonly SuiteResult[]): void {
+function report(all: readonly Result[]): void {
   out('')
   for (const { name, seconds, passed, failures, slowest } of all) {
     const counts = `${String(passed).padStart(5)} passed ${String(failures.length).padStart(3)} failed`

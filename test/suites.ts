@@ -13,8 +13,6 @@ export interface NodeSuite {
   readonly longest?: readonly string[]
   /** Files at once, each a process. */
   readonly concurrency: number
-  /** The same while other suites run at the same time. Default: as many. */
-  readonly besideOthers?: number
   /**
    * After so many a test or a hook fails; one that may take longer says so itself (`timeout`). A limit for what hangs and not a measure: most take
    * less than a second, and on a machine that is ten times busier than it can be all take longer.
@@ -32,8 +30,6 @@ const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 /** Most of their time they wait, for sockets and timers. */
 const AT_ONCE = Math.min(3 * availableParallelism(), 8)
-/** Suites that run at the same time have a few more together than one alone. */
-const AT_ONCE_BESIDE = Math.min(2 * availableParallelism(), 6)
 /** A file of test/long may be told to run for an hour (FEDERATION_MINUTES) and takes some minutes more. */
 const ONE_FILE_MINUTES = 240
 const TEST_MINUTES = 2
@@ -42,7 +38,6 @@ const REAL_TEST_MINUTES = 5
 /** On real clusters, each file with its own: a file waits for more than half of its time. */
 const REAL = {
   concurrency: Math.min(3 * availableParallelism(), 6),
-  besideOthers: AT_ONCE_BESIDE,
   testMinutes: REAL_TEST_MINUTES,
   titles: 'short',
 } as const
@@ -69,7 +64,6 @@ const UNIT = {
     'test/process/lifecycle.test.ts',
   ],
   concurrency: AT_ONCE,
-  besideOthers: AT_ONCE_BESIDE,
   testMinutes: TEST_MINUTES,
   titles: 'short',
   nodeFlags: ['--import', './test/harness/property-seed.ts'],
@@ -85,7 +79,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   docs: { ...REAL, files: ['test/e2e/docs/*.test.ts'], env: TWO_THREADS },
   two: { ...REAL, files: ['test/e2e/*.test.ts', 'test/e2e/threads/*.test.ts'], env: TWO_THREADS },
   /** What every thread has a part in: limits, health of endpoints, changes of the configuration, revocation, metrics. */
-  one: { ...REAL, besideOthers: 1, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
+  one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
   long: {
     ...REAL,
     concurrency: 2,
@@ -148,11 +142,6 @@ export function suiteOf(name: string): NodeSuite | undefined {
   if (!name.includes('.test.')) return SUITES[name]
   const testMinutes = /(^|\/)test\/(e2e|long)\//.test(name) ? REAL_TEST_MINUTES : TEST_MINUTES
   return { files: [name], concurrency: 1, testMinutes, minutes: ONE_FILE_MINUTES, titles: 'short' }
-}
-
-/** A suite that runs at the same time as others. */
-export function besideOthers(suite: NodeSuite): NodeSuite {
-  return { ...suite, concurrency: suite.besideOthers ?? suite.concurrency }
 }
 
 /** Programs that judge themselves. */

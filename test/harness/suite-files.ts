@@ -1,4 +1,4 @@
-// Runs the files of suites of tests, and up to eight of each that fail once more, alone (docs/decisions/0086-a-second-run.md).
+// Runs the files of a suite of tests, and up to eight that fail once more, alone (docs/decisions/0086-a-second-run.md).
 
 import { globSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -32,29 +32,19 @@ export interface Skipped {
   readonly reason: string
 }
 
-export interface SuiteRun {
-  readonly name: string
-  readonly suite: NodeSuite
+interface SuiteRun {
   /** Whether files that fail may run again. */
   readonly runsAgain: boolean
   /** For the files, beside what the suite says. */
   readonly env: NodeJS.ProcessEnv
 }
 
-export interface SuiteResult extends FilesResult {
-  readonly name: string
-  readonly seconds: number
-}
-
 interface OneRun extends Omit<FilesResult, 'onlyAgain'> {
-  readonly files: readonly string[]
   /** By `testKey`; of a file as a whole, if it has not failed and one of its tests has passed. */
   readonly passedTests: ReadonlySet<string>
   /** It took longer than it may: others may not have begun. */
   readonly isBrokenOff: boolean
 }
-
-type Print = (text: string) => void
 
 const ROOT = join(import.meta.dirname, '../..')
 /** Ends the title of a test that takes too long for every change: `npm run test:long` runs it, `npm test` does not. */
@@ -69,56 +59,33 @@ const DEFAULT_MINUTES = 60
 /** What has been prepared for tests is used where this is loaded first. */
 const PRELOADED = ['--import', './test/harness/program.ts']
 
-const print: Print = (text) => void process.stdout.write(text)
-
-/** All at once; what fails runs again when all have ended. What the first suite prints is seen at once, that of another when it has ended. */
-export async function runSuites(suites: readonly SuiteRun[]): Promise<SuiteResult[]> {
-  const startedMs = performance.now()
-  const firsts = suites.map(async (one, i) => {
-    const texts: string[] = []
-    const first = await runFirst(one, i === 0 ? print : (text) => void texts.push(text))
-    print(texts.join(''))
-    return { one, first, seconds: (performance.now() - startedMs) / 1000 }
-  })
-  const results: SuiteResult[] = []
-  for (const { one, first, seconds } of await Promise.all(firsts)) {
-    const againMs = performance.now()
-    const result = await runAgain(one, first)
-    results.push({ ...result, name: one.name, seconds: seconds + (performance.now() - againMs) / 1000 })
-  }
-  return results
-}
-
-async function runFirst(one: SuiteRun, out: Print): Promise<OneRun> {
-  const found = globSync([...one.suite.files]).sort()
+export async function runSuiteFiles(name: string, suite: NodeSuite, how: SuiteRun): Promise<FilesResult> {
+  const found = globSync([...suite.files]).sort()
   // Hooks of a file run even when none of its tests does.
-  const chosen = one.suite.titles === 'long' ? found.filter(hasLongTests) : found
-  out(`\n── ${one.name}\n`)
-  return await runFiles(one, longestEarly(chosen, one.suite.longest ?? []), one.suite.concurrency, out)
-}
-
-async function runAgain(one: SuiteRun, { passedTests: _, isBrokenOff, files, ...first }: OneRun): Promise<FilesResult> {
+  const chosen = suite.titles === 'long' ? found.filter(hasLongTests) : found
+  const files = longestEarly(chosen, suite.longest ?? [])
+  const { passedTests: _, isBrokenOff, ...first } = await runFiles(name, suite, files, how.env)
   const failed = [...new Set(first.failures.map(({ file }) => file))]
   // Tests that a module makes for several files are of that module.
   const isAccident = failed.length <= MOST_AGAIN && !isBrokenOff && failed.every((file) => files.includes(file))
-  if (!one.runsAgain || !isAccident || failed.length === 0) return { ...first, onlyAgain: [] }
-  print(`\n── ${one.name}, again: ${failed.join(' ')}\n`)
-  const second = await runFiles(one, failed, 1, print)
+  if (!how.runsAgain || !isAccident || failed.length === 0) return { ...first, onlyAgain: [] }
+  process.stdout.write(`\n── ${name}, again: ${failed.join(' ')}\n`)
+  const second = await runFiles(name, { ...suite, concurrency: 1 }, failed, how.env)
   const failedAgain = new Set(second.failures.map(testKey))
   // One that is skipped now, or not there, has not passed.
   const onlyAgain = first.failures.filter(
-    (failure) => second.passedTests.has(testKey(failure)) && !failedAgain.has(testKey(failure)),
+    (one) => second.passedTests.has(testKey(one)) && !failedAgain.has(testKey(one)),
   )
-  const notRun = first.failures.filter((failure) => !onlyAgain.includes(failure) && !failedAgain.has(testKey(failure)))
+  const notRun = first.failures.filter((one) => !onlyAgain.includes(one) && !failedAgain.has(testKey(one)))
   const failures = [...second.failures, ...notRun]
   return { ...first, passed: first.passed + onlyAgain.length, failures, onlyAgain }
 }
 
 async function runFiles(
-  { name, suite, env }: SuiteRun,
+  name: string,
+  suite: NodeSuite,
   files: readonly string[],
-  concurrency: number,
-  out: Print,
+  env: NodeJS.ProcessEnv,
 ): Promise<OneRun> {
   const failures: Failure[] = []
   const times: { readonly file: string; readonly seconds: number }[] = []
@@ -129,7 +96,7 @@ async function runFiles(
   const signal = AbortSignal.timeout((suite.minutes ?? DEFAULT_MINUTES) * 60_000)
   const stream = run({
     files: [...files],
-    concurrency,
+    concurrency: suite.concurrency,
     timeout: suite.testMinutes * 60_000,
     signal,
     execArgv: [...PRELOADED, ...(suite.nodeFlags ?? [])],
@@ -159,10 +126,9 @@ async function runFiles(
     passed = counts.passed
     if (!success && failures.length === 0) failures.push({ file: '', title: name, text: `${name}: failed as a whole` })
   })
-  for await (const text of stream.compose(new spec())) out(text)
+  for await (const text of stream.compose(new spec())) process.stdout.write(text)
   times.sort((a, b) => b.seconds - a.seconds)
   return {
-    files,
     passed,
     failures,
     skipped,

@@ -67,9 +67,8 @@ function runAgain(texts: Readonly<Record<string, string>>, suite: Partial<NodeSu
   })
   const all = { files, concurrency: 2, testMinutes: 1, ...suite }
   const script = `
-    import { runSuites } from ${JSON.stringify(SUITE_FILES)}
-    const suite = ${JSON.stringify(all)}
-    const [result] = await runSuites([{ name: 'suite', suite, env: process.env, runsAgain: true }])
+    import { runSuiteFiles } from ${JSON.stringify(SUITE_FILES)}
+    const result = await runSuiteFiles('suite', ${JSON.stringify(all)}, { env: process.env, runsAgain: true })
     process.stdout.write('\\n' + JSON.stringify(result))`
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined }
   const path = join(dir, 'run-again.mjs')
@@ -122,25 +121,6 @@ test('nothing runs again if too many files fail, or if the suite took too long',
   const hangs = "test('passes', () => {})\nif (!isAgain) setInterval(() => {}, 1_000)"
   const long = runAgain({ 'hangs.test.mjs': hangs }, { minutes: 0.05 })
   assert.deepEqual([titles(long.failures), long.onlyAgain], [['the file'], []])
-})
-
-test('suites that are joined run at the same time, and each has what it printed in one piece', () => {
-  // Each waits for the other.
-  const meets = (own: string, other: string): string => `
-    import { existsSync, writeFileSync } from 'node:fs'
-    import { setTimeout as sleep } from 'node:timers/promises'
-    test('${own}', async () => {
-      writeFileSync(${JSON.stringify(join(dir, own))}, '')
-      while (!existsSync(${JSON.stringify(join(dir, other))})) await sleep(10)
-    })`
-  const { status, stdout } = run(
-    `${file('first.test.mjs', meets('first', 'second'))}+${file('second.test.mjs', meets('second', 'first'))}`,
-  )
-  assert.equal(status, 0, stdout)
-  for (const name of ['first', 'second']) {
-    assert.match(stdout, new RegExp(`── \\S+${name}\\.test\\.mjs\n✔ ${name} \\([^]*?ℹ fail 0`), stdout)
-  }
-  assert.match(stdout, /\n2 passed, 0 failed\n$/)
 })
 
 test('a suite that there is not: nothing is run, and those that there are', () => {
