@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { createCA } from '../../src/pki/io/pki.ts'
@@ -21,6 +22,8 @@ const FEW = 10
 const MANY = Number(parseArgs({ options: { clusters: { type: 'string', default: '2000' } } }).values.clusters)
 const CHANGES = 100
 const ROUNDS = 5
+/** As long as what comes every five seconds. */
+const IDLE_SECONDS = 5
 /** Enough for the kernel to give every thread some. */
 const CONNECTIONS = 8
 const EMBEDDED = ['--source=embedded', '--control-listen=127.0.0.1:CONTROL']
@@ -77,6 +80,8 @@ function median(values: readonly number[]): number {
 
 interface Sample {
   readonly cpuMs: number
+  /** What the gateway would have used in that time without a change. */
+  readonly idleMs: number
   readonly latenciesMs: readonly number[]
 }
 
@@ -88,11 +93,19 @@ async function measure(running: Running): Promise<Sample> {
   for (const session of sessions) await h2Request(session, [':authority', HOST, ':path', '/api/v1/pods'])
   const latenciesMs: number[] = []
   for (let i = 0; i < 20; i++) latenciesMs.push(await untilInForce(running, sessions, i % 2 === 0))
-  const before = cpuSeconds(running.gateway.pid)
+  const { pid } = running.gateway
+  const before = cpuSeconds(pid)
+  const startMs = performance.now()
   for (let i = 0; i < CHANGES; i++) await patch(running, { degrade: { mode: 'Off', reason: `change ${i}` } })
-  const cpuMs = ((cpuSeconds(running.gateway.pid) - before) * 1000) / CHANGES
+  const cpuMs = ((cpuSeconds(pid) - before) * 1000) / CHANGES
+  const seconds = (performance.now() - startMs) / 1000
   for (const session of sessions) session.destroy()
-  return { cpuMs, latenciesMs }
+  // What the changes have left to be done is no part of it.
+  await sleep(1_000)
+  const idleBefore = cpuSeconds(pid)
+  await sleep(IDLE_SECONDS * 1_000)
+  const idleMs = (((cpuSeconds(pid) - idleBefore) * 1000) / IDLE_SECONDS) * (seconds / CHANGES)
+  return { cpuMs, idleMs, latenciesMs }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
@@ -119,12 +132,15 @@ for (const [name, count] of [
 ] as const) {
   const latencies = samples[name].flatMap(({ latenciesMs }) => latenciesMs)
   console.log(
-    `among ${count}: CPU of a change ${median(samples[name].map(({ cpuMs }) => cpuMs)).toFixed(2)} ms; in force on all connections ` +
+    `among ${count}: CPU of a change ${median(samples[name].map(({ cpuMs }) => cpuMs)).toFixed(2)} ms, of which an idle gateway uses ` +
+      `${median(samples[name].map(({ idleMs }) => idleMs)).toFixed(2)} ms in that time; in force on all connections ` +
       `${median(latencies).toFixed(1)} ms after the answer (median), ${Math.max(...latencies).toFixed(1)} ms at most (goal: 1000)`,
   )
 }
-const ratio = median(samples.many.map(({ cpuMs }) => cpuMs)) / median(samples.few.map(({ cpuMs }) => cpuMs))
-console.log(`a change among ${MANY} costs ${ratio.toFixed(2)} x one among ${FEW}`)
+const ofChange = (name: 'few' | 'many'): number => median(samples[name].map(({ cpuMs, idleMs }) => cpuMs - idleMs))
+console.log(
+  `a change among ${MANY} costs ${(ofChange('many') / ofChange('few')).toFixed(2)} x one among ${FEW}, without what an idle gateway uses`,
+)
 for (const { gateway, control } of [few, many]) {
   control.destroy()
   await gateway.stop()
