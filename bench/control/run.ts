@@ -22,7 +22,7 @@ const FEW = 10
 const MANY = Number(parseArgs({ options: { clusters: { type: 'string', default: '2000' } } }).values.clusters)
 const CHANGES = 100
 const ROUNDS = 5
-/** As long as what comes every five seconds. */
+/** Some of what an idle gateway does comes every five seconds. */
 const IDLE_SECONDS = 5
 /** Enough for the kernel to give every thread some. */
 const CONNECTIONS = 8

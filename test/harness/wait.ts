@@ -8,7 +8,7 @@ const LAST_INTERVAL_MS = 50
 
 export interface WaitOptions {
   /** Milliseconds until it is given up. Default 50,000: generous, since it is the bound of a failure and not a measure, but below the
-   * minute after which most tests fail as a whole, so that it is this error that is seen. */
+   * two minutes after which most tests fail as a whole, so that it is this error that is seen. */
   readonly timeoutMs?: number
   /** Milliseconds between two looks. Default: 1, and twice as much after each look, up to 50. */
   readonly intervalMs?: number
