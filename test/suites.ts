@@ -18,6 +18,8 @@ export interface NodeSuite {
    * less than a second, and on a machine that is ten times busier than it can be all take longer.
    */
   readonly testMinutes: number
+  /** After so many a file is killed, and fails: its tests may have ended, and something keeps it from exiting. Default: half of `minutes`. */
+  readonly fileMinutes?: number
   /** After so many the suite is broken off. Default: an hour. */
   readonly minutes?: number
   /** short: without tests whose title ends in "(long)"; long: only those, and only files that have some. Default: all. */
@@ -56,6 +58,7 @@ const UNIT = {
     'test/requests/large-list.test.ts',
     'test/process/demo.test.ts',
     'test/upgrades/rolling-update.test.ts',
+    'test/upstream/endpoints.test.ts',
     'test/memory/under-attack.test.ts',
     'test/upgrades/inherited-sockets.test.ts',
     'test/repository/site.test.ts',

@@ -6,6 +6,7 @@ import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import type { NodeSuite } from '../suites.ts'
+import { HungFiles } from './hung-files.ts'
 import { hasLongTests } from './long-tests.ts'
 
 export interface FilesResult {
@@ -92,8 +93,9 @@ async function runFiles(
   const skipped: Skipped[] = []
   const passedTests = new Set<string>()
   let passed = 0
-  // A file may never end though its tests have: a timer that was left, a server.
-  const signal = AbortSignal.timeout((suite.minutes ?? DEFAULT_MINUTES) * 60_000)
+  const minutes = suite.minutes ?? DEFAULT_MINUTES
+  const signal = AbortSignal.timeout(minutes * 60_000)
+  using _hung = new HungFiles(suite.fileMinutes ?? minutes / 2)
   const stream = run({
     files: [...files],
     concurrency: suite.concurrency,

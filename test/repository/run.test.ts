@@ -110,6 +110,14 @@ test('what fails again, or has not passed because it is skipped or not there, ha
   assert.deepEqual(titles(onlyAgain), ['once'])
 })
 
+test('a file that does not exit after its tests is killed, and runs again; the suite goes on', {
+  skip: process.platform !== 'linux' && 'Linux names children',
+}, () => {
+  const stays = "test('passes', () => {})\nif (!isAgain) setInterval(() => {}, 1_000)"
+  const { failures, onlyAgain } = runAgain({ 'stays.test.mjs': stays }, { fileMinutes: 0.2 })
+  assert.deepEqual([failures, titles(onlyAgain)], [[], ['the file']])
+})
+
 test('nothing runs again if too many files fail, or if the suite took too long', () => {
   const once = "test('once', () => { if (!isAgain) throw new Error('x') })"
   const allOnce = (names: string): FilesResult =>
@@ -119,7 +127,7 @@ test('nothing runs again if too many files fail, or if the suite took too long',
   const eight = allOnce('jklmnopq')
   assert.deepEqual([eight.failures, eight.onlyAgain.length], [[], 8])
   const hangs = "test('passes', () => {})\nif (!isAgain) setInterval(() => {}, 1_000)"
-  const long = runAgain({ 'hangs.test.mjs': hangs }, { minutes: 0.05 })
+  const long = runAgain({ 'hangs.test.mjs': hangs }, { fileMinutes: 1, minutes: 0.05 })
   assert.deepEqual([titles(long.failures), long.onlyAgain], [['the file'], []])
 })
 
