@@ -75,7 +75,19 @@ const UNIT = {
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: UNIT,
   /** All of the following, with two threads. */
-  e2e: { ...REAL, files: ['test/e2e/**/*.test.ts'], env: TWO_THREADS },
+  e2e: {
+    ...REAL,
+    files: ['test/e2e/**/*.test.ts'],
+    longest: [
+      'test/e2e/kubectl-parity.test.ts',
+      'test/e2e/upgrades.test.ts',
+      'test/e2e/login.test.ts',
+      'test/e2e/vip-services.test.ts',
+      'test/e2e/threads/apiserver-loss.test.ts',
+      'test/e2e/threads/embedded-gateway.test.ts',
+    ],
+    env: TWO_THREADS,
+  },
   control: { ...REAL, files: ['test/e2e/control/*.test.ts'], env: TWO_THREADS },
   protection: { ...REAL, files: ['test/e2e/protection/*.test.ts'], env: TWO_THREADS },
   scale: { ...REAL, files: ['test/e2e/scale/*.test.ts'], env: TWO_THREADS },
