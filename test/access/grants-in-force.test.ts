@@ -231,6 +231,7 @@ test('with it end its watches and its exec, and no others', async () => {
 test('a request that waits for its body when the grant ends is refused, or ended, and not sent with the groups', async () => {
   // This mode reads the bodies of writes that may remove pods before anything is sent.
   await embedded.patch(PROD, { spec: { degrade: { mode: 'NoDisruption', reason: 'INC-4711' } } })
+  await of(bob).everywhereStatus(403, [':method', 'DELETE', ':path', '/api/v1/namespaces/default/pods/web'])
   const path = '/apis/apps/v1/namespaces/default/deployments/web/scale'
   const head = [':method', 'PUT', ':path', path, 'content-type', 'application/json']
   const name = await granted()
