@@ -220,6 +220,10 @@ describe('the same handshake', () => {
 
 describe('the same end of what a client sends', () => {
   const goesOn = async (client: WebSocketClient): Promise<boolean> => {
+    // What was sent before has been read when this is answered: a change may come sooner.
+    client.send(clientFrame(PING))
+    const isAnswered = (): boolean => client.frames().some(({ opcode }) => opcode === PONG)
+    await waitFor('a pong or the end', () => isAnswered() || client.closed() !== undefined)
     await labelPod(east, 'web', `v${Date.now()}`)
     await waitFor('a change or the end', () => client.messages().length > 0 || client.closed() !== undefined)
     return client.closed() === undefined

@@ -79,8 +79,10 @@ export function evaluateGroup(
   const failed = new Set(machines === undefined ? (failures.length > 0 ? [id] : []) : failures.map(uidOf))
   const goes = failures.filter((failure) => mayGo(failure, policy))
   const inaction = inactionOf(group, memory, failures.length, goes.length, policy)
-  const count = Math.min(surplusFailures(group, goes.length), replicas - minSize)
-  const marked = goes.slice(0, count).flatMap(({ machine }) => machine ?? [])
+  const lowered = alreadyLowered(group)
+  const count = Math.min(goes.length - lowered, replicas - minSize)
+  // Also those for which the target was lowered before, and that are still there: which of all these were marked then is not known here.
+  const marked = goes.slice(0, lowered + count).flatMap(({ machine }) => machine ?? [])
   return {
     failures,
     isNew: [...failed].some((uid) => memory?.failed.has(uid) !== true),
@@ -143,13 +145,13 @@ function missingReplicas({ replicas, nodes }: MachineGroup, memory: GroupMemory 
 }
 
 /**
- * Failures not already covered by a target below the number of machines. For a MachinePool, only replicas without an instance: the cloud
- * chooses which instance goes, and it might be a node.
+ * By how much the target is already below the number of machines: for so many failures it is not lowered again. For a MachinePool, the instances
+ * that are no node: only replicas without an instance may go, as the cloud chooses which instance goes, and it might be a node.
  */
-function surplusFailures({ machines, replicas, nodes, instances }: MachineGroup, failures: number): number {
-  if (machines === undefined) return failures - Math.max(0, instances - nodes)
+function alreadyLowered({ machines, replicas, nodes, instances }: MachineGroup): number {
+  if (machines === undefined) return Math.max(0, instances - nodes)
   const present = machines.filter(({ deleting }) => !deleting).length
-  return failures - Math.max(0, present - replicas)
+  return Math.max(0, present - replicas)
 }
 
 function inactionOf(
@@ -165,8 +167,7 @@ function inactionOf(
   // Another writer has just changed it: the machines we see do not match this target yet.
   if (memory !== undefined && memory.replicas !== group.replicas) return 'target-changed'
   if (goes === 0) return 'unregistered-are-kept'
-  if (surplusFailures(group, goes) <= 0)
-    return group.machines === undefined ? 'unregistered-are-kept' : 'already-lowered'
+  if (goes <= alreadyLowered(group)) return group.machines === undefined ? 'unregistered-are-kept' : 'already-lowered'
   return group.replicas <= group.minSize ? 'at-minimum' : undefined
 }
 

@@ -36,6 +36,16 @@ test('what is lowered is what failed, with those machines marked', () => {
   assert.deepEqual([isNew, inaction, failures.length], [true, undefined, 2])
 })
 
+test('one that fails before those that failed earlier are gone is marked as well', () => {
+  // The target was lowered from 4 to 3 for the first; its controller has not taken it away yet.
+  const { correction } = evaluate(group({ replicas: 3, machines: [NODE, NODE, badNamed('first'), badNamed('second')] }))
+  assert.equal(correction?.replicas, 2)
+  assert.deepEqual(
+    correction?.machines.map(({ name }) => name),
+    ['first', 'second'],
+  )
+})
+
 const NEVER: readonly (readonly [string, Partial<MachineGroup>, Partial<GroupMemory>?])[] = [
   ['none-failed', { machines: [nodeNamed('a'), nodeNamed('b')] }],
   ['paused', { paused: true }],
@@ -159,8 +169,10 @@ test('whatever the machines: no target below the minimum, and none below the mac
       const { correction, failures } = evaluate(group({ replicas, minSize, machines: named }))
       if (correction === undefined) return
       assert.ok(correction.replicas >= minSize && correction.replicas < replicas)
-      assert.equal(replicas - correction.replicas, correction.machines.length)
-      const good = named.filter(({ deleting }) => !deleting).length - failures.length
+      const present = named.filter(({ deleting }) => !deleting).length
+      const good = present - failures.length
+      // As many as its controller takes away; those that have failed are enough.
+      assert.equal(correction.machines.length, Math.max(present, replicas) - correction.replicas)
       assert.ok(correction.replicas >= Math.min(good, replicas))
       for (const one of correction.machines) assert.ok(!one.hasNode && !one.deleting)
     }),
