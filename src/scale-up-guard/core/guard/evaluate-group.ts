@@ -146,7 +146,7 @@ function missingReplicas({ replicas, nodes }: MachineGroup, memory: GroupMemory 
 
 /**
  * By how much the target is already below the number of machines: for so many failures it is not lowered again. For a MachinePool, the instances
- * that are no node: only replicas without an instance may go, as the cloud chooses which instance goes, and it might be a node.
+ * that have no node: only replicas without an instance may go, as the cloud chooses which instance goes, and it might be a node.
  */
 function alreadyLowered({ machines, replicas, nodes, instances }: MachineGroup): number {
   if (machines === undefined) return Math.max(0, instances - nodes)
