@@ -81,7 +81,7 @@ export class CloudGroup {
   }
 
   asMachines(nowMs: number): MachineState[] {
-    const rest = { deleting: false, controlPlane: false, notReady: undefined }
+    const rest = { deleting: false, marked: false, controlPlane: false, notReady: undefined }
     const nodes = this.nodes.map((name) => {
       return { name, uid: name, createdMs: 0, hasProviderID: true, hasNode: true, ...rest }
     })

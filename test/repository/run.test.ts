@@ -111,7 +111,7 @@ test('what fails again, or has not passed because it is skipped or not there, ha
 })
 
 test('a file that does not exit after its tests is killed, and runs again; the suite goes on', {
-  skip: process.platform !== 'linux' && 'Linux names children',
+  skip: process.platform !== 'linux' && "only Linux names a process's children",
 }, () => {
   const stays = "test('passes', () => {})\nif (!isAgain) setInterval(() => {}, 1_000)"
   const { failures, onlyAgain } = runAgain({ 'stays.test.mjs': stays }, { fileMinutes: 0.2 })

@@ -40,7 +40,7 @@ export async function correctGroup(
   try {
     for (const { uid, name: machine } of machines) {
       const facts = found.machines.get(uid)
-      if (facts === undefined || facts.marked) continue
+      if (facts === undefined) continue
       if (!mayWrite()) return { result: 'stale', message: '' }
       // A machine that has become a node meanwhile has another version.
       const annotations = { [`${group}/delete-machine`]: MANAGER }

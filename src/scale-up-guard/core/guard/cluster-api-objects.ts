@@ -20,8 +20,6 @@ interface Facts {
 export interface MachineFacts extends Facts {
   readonly state: MachineState
   readonly providerID: string
-  /** It carries the annotation delete-machine. */
-  readonly marked: boolean
 }
 
 export interface GroupFacts extends Facts {
@@ -71,12 +69,12 @@ export function readMachine(
   return {
     ...facts,
     providerID,
-    marked: annotations[`${group}/delete-machine`] !== undefined,
     state: {
       name: facts.name,
       uid: facts.uid,
       createdMs: millis(recordOf(object['metadata'])['creationTimestamp']),
       deleting: isDeleting(object),
+      marked: annotations[`${group}/delete-machine`] !== undefined,
       controlPlane: facts.labels[`${group}/control-plane`] !== undefined,
       paused: annotations[`${group}/paused`] !== undefined,
       hasProviderID: providerID !== '',

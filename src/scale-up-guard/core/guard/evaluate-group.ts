@@ -79,14 +79,12 @@ export function evaluateGroup(
   const failed = new Set(machines === undefined ? (failures.length > 0 ? [id] : []) : failures.map(uidOf))
   const goes = failures.filter((failure) => mayGo(failure, policy))
   const inaction = inactionOf(group, memory, failures.length, goes.length, policy)
-  const lowered = alreadyLowered(group)
-  const count = Math.min(goes.length - lowered, replicas - minSize)
-  // Also those for which the target was lowered before, and that are still there: which of all these were marked then is not known here.
-  const marked = goes.slice(0, lowered + count).flatMap(({ machine }) => machine ?? [])
+  const count = Math.min(goes.length - alreadyLowered(group), replicas - minSize)
   return {
     failures,
     isNew: [...failed].some((uid) => memory?.failed.has(uid) !== true),
-    correction: inaction === undefined ? { machines: marked, replicas: replicas - count } : undefined,
+    correction:
+      inaction === undefined ? { machines: toMark(group, goes, count), replicas: replicas - count } : undefined,
     inaction,
     againInMs: inaction === 'target-changed' ? SETTLE_MS : againInMs(machines, missingSinceMs, policy, nowMs),
     memory: {
@@ -122,6 +120,21 @@ function sinceResumed(
 
 function mayGo({ machine, reason }: MachineFailure, { deleteLongUnregistered }: ScaleUpGuardPolicy): boolean {
   return deleteLongUnregistered || machine?.hasProviderID !== true || reason !== NO_NODE
+}
+
+/**
+ * Machines that fail one after the other are corrected one after the other, while the first may still be there. So as many failed machines are to have
+ * the mark as the target is below their number, but for those that the autoscaler has marked and lowered it for.
+ * @param count by how much the target is lowered now
+ */
+function toMark(group: MachineGroup, goes: readonly MachineFailure[], count: number): MachineState[] {
+  const failed = goes.flatMap(({ machine }) => machine ?? [])
+  const marked = (group.machines ?? []).filter((machine) => machine.marked && !machine.deleting)
+  const failedMarked = failed.filter((machine) => machine.marked).length
+  const lowered = alreadyLowered(group)
+  const forOthers = Math.min(lowered, marked.length - failedMarked)
+  const wanted = Math.max(0, lowered - forOthers + count - failedMarked)
+  return failed.filter((machine) => !machine.marked).slice(0, wanted)
 }
 
 /** Pause after a write of the target, by us or another writer: someone may have read it before. */

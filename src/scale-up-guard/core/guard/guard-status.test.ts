@@ -26,7 +26,14 @@ function report(name: string, facts: Partial<GroupReport> = {}): GroupReport {
 }
 
 function failed(...uids: readonly string[]): GroupReport['evaluation'] {
-  const rest = { createdMs: 0, deleting: false, controlPlane: false, hasProviderID: false, hasNode: false }
+  const rest = {
+    createdMs: 0,
+    deleting: false,
+    marked: false,
+    controlPlane: false,
+    hasProviderID: false,
+    hasNode: false,
+  }
   return {
     failures: uids.map((uid) => ({
       machine: { name: `m-${uid}`, uid, ...rest, notReady: undefined },

@@ -9,6 +9,8 @@ export interface MachineState {
   readonly createdMs: number
   /** Has a deletionTimestamp. */
   readonly deleting: boolean
+  /** Has the annotation delete-machine: of this guard, the autoscaler or a user. */
+  readonly marked: boolean
   readonly controlPlane: boolean
   /** Controllers leave it alone, so missing parts mean nothing. Default false. */
   readonly paused?: boolean

@@ -37,13 +37,30 @@ test('what is lowered is what failed, with those machines marked', () => {
 })
 
 test('one that fails before those that failed earlier are gone is marked as well', () => {
-  // The target was lowered from 4 to 3 for the first; its controller has not taken it away yet.
-  const { correction } = evaluate(group({ replicas: 3, machines: [NODE, NODE, badNamed('first'), badNamed('second')] }))
-  assert.equal(correction?.replicas, 2)
-  assert.deepEqual(
-    correction?.machines.map(({ name }) => name),
-    ['first', 'second'],
-  )
+  // The target was lowered from 4 to 3 for the first, whose controller has not taken it away yet.
+  const first = { ...badNamed('first'), marked: true }
+  const { correction } = evaluate(group({ replicas: 3, machines: [NODE, NODE, first, badNamed('second')] }))
+  assert.deepEqual([correction?.replicas, correction?.machines.map(({ name }) => name)], [2, ['second']])
+})
+
+test('no more are marked than the minimum lets go', () => {
+  const first = { ...badNamed('first'), marked: true }
+  const machines = [NODE, first, badNamed('second'), badNamed('third')]
+  const { correction } = evaluate(group({ replicas: 3, minSize: 2, machines }))
+  assert.deepEqual([correction?.replicas, correction?.machines.map(({ name }) => name)], [2, ['second']])
+})
+
+test('where the autoscaler has marked a node and lowered the target for it, it is that node that goes', () => {
+  const leaving = { ...nodeNamed('leaving'), marked: true }
+  const machines = [leaving, NODE, badNamed('first'), badNamed('second')]
+  const { correction } = evaluate(group({ replicas: 3, machines }))
+  assert.deepEqual([correction?.replicas, correction?.machines.map(({ name }) => name)], [2, ['first']])
+})
+
+test('a mark alone does not lower a target: the failed machine is marked beside it', () => {
+  const marked = { ...nodeNamed('marked'), marked: true }
+  const { correction } = evaluate(group({ replicas: 2, machines: [marked, BAD] }))
+  assert.deepEqual([correction?.replicas, correction?.machines.map(({ name }) => name)], [1, ['bad']])
 })
 
 const NEVER: readonly (readonly [string, Partial<MachineGroup>, Partial<GroupMemory>?])[] = [
@@ -161,7 +178,10 @@ test('a refusal names group, reason, end and attempt in fewer than 400 character
 })
 
 test('whatever the machines: no target below the minimum, and none below the machines that have not failed', () => {
-  const machines = fc.array(fc.constantFrom(NODE, BAD, GONE, WAITING), { maxLength: 8 })
+  const machines = fc.array(
+    fc.constantFrom(NODE, BAD, GONE, WAITING, { ...NODE, marked: true }, { ...BAD, marked: true }),
+    { maxLength: 8 },
+  )
   const counts = fc.nat({ max: 9 })
   fc.assert(
     fc.property(machines, counts, counts, (some, replicas, minSize) => {
@@ -171,10 +191,11 @@ test('whatever the machines: no target below the minimum, and none below the mac
       assert.ok(correction.replicas >= minSize && correction.replicas < replicas)
       const present = named.filter(({ deleting }) => !deleting).length
       const good = present - failures.length
-      // As many as its controller takes away; those that have failed are enough.
-      assert.equal(correction.machines.length, Math.max(present, replicas) - correction.replicas)
+      // All that its controller takes away have the mark.
+      const before = named.filter(({ marked, deleting }) => marked && !deleting).length
+      assert.ok(before + correction.machines.length >= Math.max(present, replicas) - correction.replicas)
       assert.ok(correction.replicas >= Math.min(good, replicas))
-      for (const one of correction.machines) assert.ok(!one.hasNode && !one.deleting)
+      for (const one of correction.machines) assert.ok(!one.hasNode && !one.deleting && !one.marked)
     }),
   )
 })
@@ -188,7 +209,14 @@ function badNamed(name: string): MachineState {
 }
 
 function machine(name: string, facts: Partial<MachineState> = {}): MachineState {
-  const rest = { createdMs: NOW - 30_000, deleting: false, controlPlane: false, hasProviderID: true, hasNode: false }
+  const rest = {
+    createdMs: NOW - 30_000,
+    deleting: false,
+    marked: false,
+    controlPlane: false,
+    hasProviderID: true,
+    hasNode: false,
+  }
   return { name, uid: name, ...rest, notReady: undefined, ...facts }
 }
 
